@@ -1,0 +1,77 @@
+"""What plugins see of a finished recording: read only, and the same whether live or from a file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from firsthand.api.streams import Packet, StreamSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One decoded picture and what was known when it was taken.
+
+    ``rgb`` is (height, width, 3) uint8. ``fields`` is the stream's record for that very packet
+    (pose, intrinsics, exposure …). ``time_s`` is seconds from the start of the session.
+    """
+
+    index: int
+    time_s: float
+    device_ns: int
+    is_key: bool
+    rgb: npt.NDArray[np.uint8]
+    fields: np.void
+
+
+@dataclass(frozen=True, slots=True)
+class GapRow:
+    """An interval in which a stream delivered nothing.
+
+    ``start_ns`` and ``stop_ns`` are times of the stream's own clock: of the last packet before and
+    the first one after (for a gap of skipped packets, their own times). ``packets_lost`` is −1
+    where it cannot be known.
+    """
+
+    stream: str
+    start_ns: int
+    stop_ns: int
+    cause: str
+    packets_lost: int
+
+
+class RecordingView(Protocol):
+    """A recording as plugins see it. Times are seconds from the start of the session."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+
+    @property
+    def schemas(self) -> Mapping[str, StreamSchema]: ...
+
+    @property
+    def duration_s(self) -> float: ...
+
+    def times_s(self, stream: str) -> npt.NDArray[np.float64]:
+        """Time of every packet (or row) of a stream, by the clock fit."""
+
+    def records(self, stream: str) -> npt.NDArray[np.void]:
+        """The stream's records, one per packet (or row), in the schema's ``dtype``."""
+
+    def packets(self, stream: str, start: int = 0, stop: int | None = None) -> Iterator[Packet]:
+        """Stored packets by index, payload included."""
+
+    def gaps(self, stream: str) -> Sequence[GapRow]: ...
+
+
+class Progress(Protocol):
+    """Told how far a long piece of work has come; raises ``Cancelled`` when it should end."""
+
+    def __call__(self, done: float, words: str = "") -> None:
+        """``done`` goes from 0 to 1."""

@@ -1,0 +1,1 @@
+"""Finds plugins, refuses what is wrong with them, and guards every call."""

@@ -1,0 +1,1 @@
+"""Packet log, recorder, finaliser, reader, check and recovery."""

@@ -1,0 +1,1 @@
+"""Protocols, the session machine, and what carries a session out."""

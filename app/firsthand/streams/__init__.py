@@ -1,0 +1,1 @@
+"""Streams in motion: fan-out, clocks, health, gaps, geometry."""

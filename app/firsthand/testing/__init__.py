@@ -1,0 +1,1 @@
+"""Fakes, contract suites and small true recordings, for our tests and for plugin authors."""

@@ -1,0 +1,1 @@
+"""Exports to files that other programs read."""
