@@ -24,7 +24,7 @@ _watching: list[str] = []
 _reached_out: list[str] = []
 
 
-class LeftThisComputer(AssertionError):
+class LeftThisComputerError(AssertionError):
     """A test tried to reach another computer."""
 
 
@@ -36,7 +36,17 @@ def is_loopback(address: Any) -> bool:
     if host in {"localhost", ""}:
         return True
     try:
-        return ipaddress.ip_address(host.split("%")[0]).is_loopback
+        return ipaddress.ip_address(host.split("%", maxsplit=1)[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def is_every_address(address: Any) -> bool:
+    """Whether listening on ``address`` would let other computers in."""
+    if not isinstance(address, tuple) or not address:
+        return False
+    try:
+        return address[0] == "" or ipaddress.ip_address(str(address[0])).is_unspecified
     except ValueError:
         return False
 
@@ -46,16 +56,17 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event in _TAKES_AN_ADDRESS:
         address = arguments[1]
-        # Listening on all addresses would let others in.
-        if event == "socket.bind" and isinstance(address, tuple) and address[0] in {"", "0.0.0.0"}:
+        if event == "socket.bind" and is_every_address(address):
             _reached_out.append(f"{event} {address}")
-            raise LeftThisComputer(f"{_watching[-1]} listens on every address of this computer")
+            raise LeftThisComputerError(
+                f"{_watching[-1]} listens on every address of this computer"
+            )
         if not is_loopback(address):
             _reached_out.append(f"{event} {address}")
-            raise LeftThisComputer(f"{_watching[-1]} tried to reach {address}")
+            raise LeftThisComputerError(f"{_watching[-1]} tried to reach {address}")
     elif event == "socket.getaddrinfo" and not is_loopback((arguments[0] or "",)):
         _reached_out.append(f"{event} {arguments[0]}")
-        raise LeftThisComputer(f"{_watching[-1]} looked up {arguments[0]}")
+        raise LeftThisComputerError(f"{_watching[-1]} looked up {arguments[0]}")
 
 
 sys.addaudithook(_audit)
