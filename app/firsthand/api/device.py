@@ -38,6 +38,9 @@ class GapCause(StrEnum):
     """The device sent a packet without content (an encoder that yielded nothing)."""
     DEVICE_DROPPED = "device_dropped"
     """Device times jumped while the connection stood: lost inside the device."""
+    NO_READING = "no_reading"
+    """The device said that it had nothing to measure (an eye tracker that nobody wears): no packet
+    was lost."""
     WRITER_BEHIND = "writer_behind"
     DISK = "disk"
     RECORDER_DOWN = "recorder_down"

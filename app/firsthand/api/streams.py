@@ -121,6 +121,9 @@ class StreamSchema:
     """Packets per second while all is well; 0 where it is not regular."""
     regular: bool = True
     """Whether device times step by ``1 / nominal_hz``: a larger step then counts lost packets."""
+    idle_periods: float = 0.0
+    """A regular ``GAZE`` device without a reading sends an empty record (neither ``valid`` nor
+    ``calibrated``) after so many periods of nothing: that is no loss. 0 where it does not."""
     stalls_after_s: float = 1.0
     """Longest silence while healthy; after it the stream is stalled."""
     clock: Clock = Clock.DEVICE
@@ -175,6 +178,7 @@ class StreamSchema:
             "payload": self.payload.value,
             "nominal_hz": self.nominal_hz,
             "regular": self.regular,
+            "idle_periods": self.idle_periods,
             "stalls_after_s": self.stalls_after_s,
             "clock": self.clock.value,
             "frame": self.frame,
