@@ -1,1 +1,1 @@
-"""Child processes with limits, and typed messages between processes."""
+"""Child processes with typed messages: start, limit, talk to, and end them without a trace."""
