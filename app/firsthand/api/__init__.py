@@ -11,6 +11,7 @@ from firsthand.api.device import (
     StreamState,
 )
 from firsthand.api.errors import (
+    Cancelled,
     DamagedError,
     DeviceError,
     FirsthandError,
@@ -38,6 +39,7 @@ from firsthand.api.view import Frame, GapRow, Progress, RecordingView
 __all__ = [
     "POSE",
     "PROJECT",
+    "Cancelled",
     "CheckItem",
     "CheckableDevice",
     "Clock",

@@ -43,3 +43,7 @@ class RecordingError(FirsthandError):
 
 class DamagedError(RecordingError):
     """A recording, log or file whose content does not hold what its checksums promise."""
+
+
+class Cancelled(FirsthandError):  # noqa: N818  (an end that was asked for, not an error)
+    """Work that ended before it was done because somebody asked for that."""
