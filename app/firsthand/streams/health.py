@@ -11,8 +11,9 @@ degraded  more than 0.5 % lost or a bad timestamp in the last ten seconds, or le
 good      everything else
 ========  ==========================================================================
 
-Rates are over the last five seconds (less just after the start). The age of a packet is how much
-longer it took than the quickest one lately: arrival less device time, above its running minimum.
+Rates are over the last five seconds, or since the first packet where that is less. The age of a
+packet is how much longer it took than the quickest one lately: arrival less device time, above its
+running minimum.
 """
 
 from dataclasses import asdict, dataclass
@@ -76,7 +77,7 @@ class StreamHealth:
 
     def __init__(self, schema: StreamSchema, started_ns: int) -> None:
         self._schema = schema
-        self._started_ns = started_ns
+        self._since_ns = started_ns
         self._state = StreamState.CONNECTING
         self._reason = ""
         self._packets = 0
@@ -103,6 +104,7 @@ class StreamHealth:
         delay_ns = arrival_ns - device_ns
         if self._device_ns is None:
             self._floor_ns = delay_ns
+            self._since_ns = arrival_ns
         elif device_ns <= self._device_ns:
             self._bad_times += 1
             self._bad[at] += 1
@@ -168,11 +170,12 @@ class StreamHealth:
         )
 
     def _rate_hz(self, now_ns: int) -> float:
-        whole = now_ns // _SLICE_NS - self._started_ns // _SLICE_NS - 1
-        slices = min(_RATE_SLICES, whole)
-        if slices <= 0:
-            return 0.0
-        return self._sum(self._got, now_ns, slices) / (slices * _SLICE_NS / 1e9)
+        slices = self._rate_slices(now_ns)
+        return self._sum(self._got, now_ns, slices) / (slices * _SLICE_NS / 1e9) if slices else 0.0
+
+    def _rate_slices(self, now_ns: int) -> int:
+        whole = now_ns // _SLICE_NS - self._since_ns // _SLICE_NS - 1
+        return max(0, min(_RATE_SLICES, whole))
 
     def _word(self, now_ns: int, silence_s: float, rate_hz: float, age_ms: float) -> str:
         if self._state is not StreamState.LIVE or silence_s > self._schema.stalls_after_s:
@@ -181,11 +184,10 @@ class StreamHealth:
         missed = self._sum(self._missed, now_ns, _SLICES - 1)
         bad = self._sum(self._bad, now_ns, _SLICES - 1)
         drop = missed / (got + missed) if missed else 0.0
-        # Slow streams put a handful of packets into the window: one more or less says nothing.
-        # In the first five seconds a stream that came late has not been slow.
-        settled = now_ns - self._started_ns > (_RATE_SLICES + 2) * _SLICE_NS
-        nominal_hz = self._schema.nominal_hz if settled else 0.0
-        slack_hz = 1e9 / (_RATE_SLICES * _SLICE_NS)
+        # A slow stream has a handful of packets in the window: one more or less says nothing.
+        slices = self._rate_slices(now_ns)
+        nominal_hz = self._schema.nominal_hz if slices else 0.0
+        slack_hz = 1e9 / (slices * _SLICE_NS) if slices else 0.0
         if (
             drop > _POOR_DROP
             or rate_hz < _POOR_RATE * nominal_hz - slack_hz

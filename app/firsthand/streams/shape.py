@@ -22,24 +22,26 @@ class PacketShape:
 
 def shape_of(schema: StreamSchema) -> PacketShape:
     """How the packets of this stream are to be measured."""
-    fields = schema.dtype.fields or {}
+    dtype = schema.dtype
+    offsets = {name: field[1] for name, field in (dtype.fields or {}).items()}
     period_ns = 1e9 / schema.nominal_hz if schema.nominal_hz > 0 else 0.0
 
     def nominal(_: Packet) -> float:
         return period_ns
 
-    length, counts = nominal, schema.regular and period_ns > 0
-    if schema.role is StreamRole.MICROPHONE and "samples" in fields and schema.sample_hz > 0:
-        length, counts = _sound_length(schema, fields["samples"][1]), True
+    length: Callable[[Packet], float] = nominal
+    counts = schema.regular and period_ns > 0
+    if schema.role is StreamRole.MICROPHONE and "samples" in offsets and schema.sample_hz > 0:
+        length, counts = _sound_length(schema, offsets["samples"]), True
     elif schema.row_time is not None and not schema.regular:
-        length, counts = _batch_length(schema, fields[schema.row_time][1]), True
+        length, counts = _batch_length(schema, offsets[schema.row_time]), True
 
     def never(_: Packet) -> bool:
         return False
 
     empty: Callable[[Packet], bool] = never
-    if schema.idle_periods > 0 and "valid" in fields and "calibrated" in fields:
-        empty = _no_reading(fields["valid"][1], fields["calibrated"][1])
+    if schema.idle_periods > 0 and "valid" in offsets and "calibrated" in offsets:
+        empty = _no_reading(offsets["valid"], offsets["calibrated"])
     return PacketShape(length, empty, counts)
 
 
