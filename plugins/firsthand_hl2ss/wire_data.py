@@ -121,7 +121,7 @@ def _grid(size: tuple[int, int], scales: tuple[str, ...] = ()) -> np.dtype[np.vo
 
 
 VLC_CALIBRATION: Final = _grid(VLC_SIZE)
-"""4 915 280 bytes. ``extrinsics`` lead from the rig to the sensor; ``undistorted`` is fx fy cx cy."""
+"""4 915 280 bytes. ``extrinsics`` lead from the rig to the sensor; ``undistorted``: fx fy cx cy."""
 DEPTH_LONG_THROW_CALIBRATION: Final = _grid(DEPTH_LONG_THROW_SIZE, ("scale",))
 """1 474 644 bytes."""
 DEPTH_AHAT_CALIBRATION: Final = _grid(DEPTH_AHAT_SIZE, ("scale", "alias"))
