@@ -17,7 +17,14 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Final, Self
 
-from firsthand.children.frames import ChannelClosed, ChannelError, Message, pack, unpack
+from firsthand.children.frames import (
+    ChannelClosed,
+    ChannelError,
+    Message,
+    MessageTooLarge,
+    pack,
+    unpack,
+)
 from firsthand.children.handshake import HANDSHAKE_S, greet, introduce
 from firsthand.children.road import Road, call, limit_waits, place, wake
 
@@ -28,6 +35,7 @@ __all__ = [
     "ChannelError",
     "Listener",
     "Message",
+    "MessageTooLarge",
     "connect",
 ]
 
@@ -96,7 +104,7 @@ class Channel:
             except (OSError, ValueError, TypeError) as error:
                 self.close()
                 if str(error) == "bad message length":
-                    raise ChannelError(
+                    raise MessageTooLarge(
                         f"Another process sent a message larger than {self._limit} bytes."
                     ) from error
                 raise ChannelClosed("The connection to the other process broke.") from error

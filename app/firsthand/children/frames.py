@@ -21,6 +21,10 @@ class ChannelClosed(ChannelError):  # noqa: N818  (an end, not always an error)
     """The other side is gone, or this side has closed the channel."""
 
 
+class MessageTooLarge(ChannelError):  # noqa: N818  (read as a fact, like the two above)
+    """The other side sent more in one message than is taken; the channel is closed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """What arrived: a JSON object, and the bytes that came with it."""
