@@ -17,12 +17,13 @@ from firsthand.host.finder import OURS, Found, find, import_target
 from firsthand.host.info import PluginInfo
 from firsthand.host.inspection import handed_in, hook_names, hook_problems, offer
 from firsthand.host.kinds import Kind
-from firsthand.host.worker import run_in_worker
+from firsthand.host.worker import WorkerError, run_in_worker
 
 DEADLINE_S: Final = 10.0
 """For importing a plugin and calling all its hooks."""
 MEMORY_BYTES: Final = 1024**3
 _PROBES_AT_ONCE: Final = 4
+_WHY_MOST: Final = 600
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def _load(found: Found, get: Callable[[], object], deadline_s: float) -> Loaded:
         return _refused(found, error.message)
     except Exception as error:  # noqa: BLE001  (the boundary that keeps plugins' errors in)
         _log.debug("plugin %s failed to load", found.name, exc_info=True)
-        return _refused(found, _own_words(error))
+        return _refused(found, f"it failed while loading: {type(error).__name__}: {error}")
     loaded.info = replace(
         loaded.info, name=found.name, version=found.version, distribution=found.distribution
     )
@@ -103,16 +104,10 @@ def _itself(plugin: object) -> object:
     return plugin
 
 
-def _own_words(error: Exception) -> str:
-    place = ""
-    if isinstance(error, SyntaxError):
-        place = f" (line {error.lineno} of {error.filename})"
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {text}{place}"
-
-
 def _refused(found: Found, why: str) -> Loaded:
-    return Loaded(PluginInfo(found.name, found.version, found.distribution, refused=why))
+    # Part of it may be the plugin's own text: one line, printable, not endless.
+    plain = "".join(letter if letter.isprintable() else " " for letter in why)[:_WHY_MOST]
+    return Loaded(PluginInfo(found.name, found.version, found.distribution, refused=plain))
 
 
 def _broken(announced: Iterable[Found]) -> dict[Found, str]:
@@ -143,8 +138,10 @@ def _probed(strangers: list[Found], deadline_s: float) -> dict[Found, str]:
                 deadline_s=deadline_s,
                 memory_bytes=MEMORY_BYTES,
                 plugin=found.name,
-                what="being loaded",
+                what="loading",
             )
+        except WorkerError as error:
+            return f"it {error.words}"
         except FirsthandError as error:
             return error.message
         return ""

@@ -57,11 +57,13 @@ class Fault(StrEnum):
 
 
 class WorkerError(PluginError):
-    """Plugin code misbehaved in a worker; ``fault`` says how, ``plugin`` who."""
+    """Plugin code misbehaved in a worker; ``fault`` says how, ``plugin`` who, and ``words``
+    go on from "it"."""
 
     def __init__(self, plugin: str, fault: Fault, words: str) -> None:
         super().__init__(f"The plugin {plugin!r} {words}.")
         self.plugin: Final = plugin
+        self.words: Final = words
         self.fault: Final = fault
 
 
