@@ -161,8 +161,8 @@ class RecorderStopped(Command):
 COMMANDS: Final[Mapping[str, type[Command]]] = {
     each.name: each
     for each in (
-        Start, Next, Back, Skip, Repeat, Pause, Resume, Stop,
-        ParticipantStopped, ConsentGiven, ConsentRefused, TimerElapsed, TaskCompleteHeard, StreamLost, StreamBack,
+        Start, Next, Back, Skip, Repeat, Pause, Resume, Stop, ParticipantStopped,
+        ConsentGiven, ConsentRefused, TimerElapsed, TaskCompleteHeard, StreamLost, StreamBack,
         RecorderStarted, RecorderDied, RecorderFailed, RecorderStopped,
     )
 }  # fmt: skip
