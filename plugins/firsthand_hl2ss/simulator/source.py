@@ -138,6 +138,7 @@ class Truth:
     segments: list[dict[str, Any]] = field(default_factory=list)
     utterances: list[dict[str, Any]] = field(default_factory=list)
     fixations: list[dict[str, Any]] = field(default_factory=list)
+    blinks: list[dict[str, Any]] = field(default_factory=list)
     sounds: list[dict[str, Any]] = field(default_factory=list)
 
 
