@@ -155,7 +155,7 @@ def murmur(text: str, voice: str) -> Spoken:
         for k in range(1, 24):
             weight = sum(np.exp(-(((k * pitch - f) / 180.0) ** 2)) for f in formants) + 0.3 / k
             wave += weight * np.sin(2 * np.pi * k * pitch * t)
-        parts += [wave * np.sin(np.pi * t / t[-1]) ** 0.7, np.zeros(round(0.02 * SOUND_HZ))]
+        parts += [wave * np.abs(np.sin(np.pi * t / t[-1])) ** 0.7, np.zeros(round(0.02 * SOUND_HZ))]
     return Spoken(_trim(np.concatenate(parts).astype(np.float32)), "murmur", words=False)
 
 
