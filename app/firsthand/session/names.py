@@ -1,9 +1,8 @@
-"""Names that become folders: generated or plain slugs, never what somebody typed elsewhere."""
+"""Names that become folders: generated codes and plain slugs, and nothing else."""
 
 import re
 import secrets
 from collections.abc import Collection
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -58,19 +57,3 @@ def parse_session_id(name: str) -> tuple[str, str, int] | None:
     """Participant, phase and number of a session folder's name; None for any other name."""
     found = _SESSION.fullmatch(name)
     return (found[1], found[2], int(found[3])) if found and name.isascii() else None
-
-
-def make_session_folder(sessions: Path, participant: str, phase: str) -> Path:
-    """A new, empty folder for the next session of this participant in this phase.
-
-    Never gives one that is there already, whoever else is making folders at the same time.
-    """
-    sessions.mkdir(parents=True, exist_ok=True)
-    for number in range(1, 10_000):
-        folder = sessions / session_id(participant, phase, number)
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
-    raise SettingsError(f"There are too many sessions of this participant in {sessions}.")
