@@ -161,8 +161,9 @@ class FileBuilder:
     def close(self, session: Mapping[str, Any], start: Start, app: Mapping[str, Any]) -> None:
         """Write what waits and what describes the whole, and close the file."""
         file = self._file
-        for part in (self._health, self._notes, self._note_text, *self._pairs.values()):
-            part.finish()
+        for table in (self._health, self._notes, *self._pairs.values()):
+            table.finish()
+        self._note_text.finish()
         for writer in self.writers.values():
             writer.finish()
         self._epochs.write(

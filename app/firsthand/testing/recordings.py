@@ -1,7 +1,7 @@
 """Small true recordings: numbered pictures, gaze, hands and clicks, through the real log.
 
-``make_recording`` leaves a finished session folder; ``small_world`` gives what would go into one, to
-be changed before ``write_log``. Everything that a test may ask about stands in ``World``.
+``make_recording`` leaves a finished session folder; ``small_world`` gives what would go into one,
+to be changed before ``write_log``. Everything that a test may ask about stands in ``World``.
 """
 
 import dataclasses
@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from firsthand.api import Clock, ClockPair, Packet, StreamSchema
 from firsthand.recording.manifest import LogSegment, Moment, RecordingState, new_manifest

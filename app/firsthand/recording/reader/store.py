@@ -116,7 +116,7 @@ class StreamStore:
         offsets = self.index["offset"][start:stop].tolist()
         lengths = self.index["length"][start:stop].tolist()
         begin, end = min(offsets), max(map(sum, zip(offsets, lengths, strict=True)))
-        view = memoryview(self._slice(BLOB, begin, end)).cast("B")
+        view = self._slice(BLOB, begin, end).data.cast("B")
         return [
             view[offset - begin : offset - begin + length]
             for offset, length in zip(offsets, lengths, strict=True)
@@ -131,7 +131,7 @@ class StreamStore:
             return
         first, last = self.row_range(start, stop)
         size = self.schema.dtype.itemsize
-        raw = memoryview(self.records(first, last).view(np.uint8)).cast("B")
+        raw = self.records(first, last).view(np.uint8).data.cast("B")
         if self.layout.has_rows:
             starts = ((self.index["row"][start:stop].astype(np.int64) - first) * size).tolist()
             counts = (self.index["rows"][start:stop].astype(np.int64) * size).tolist()
