@@ -132,7 +132,6 @@ def plan(fault: SimulatedFault, started_ns: int, now_ns: int) -> Planned:
 
 def _check_about(name: str, kind: FaultKind, about: Mapping[str, Any]) -> None:
     known = kind.about or {}
-    value: Any
     for key, value in about.items():
         if key not in known:
             raise _unknown(f"setting of the fault {name!r}", key, known)
@@ -140,7 +139,7 @@ def _check_about(name: str, kind: FaultKind, about: Mapping[str, Any]) -> None:
             isinstance(value, bool) and known[key] is not bool
         ):
             raise SettingsError(f"The fault {name!r} cannot have {key}={value!r}.")
-        if key in _COUNTS and value < 1:
+        if key in _COUNTS and about[key] < 1:
             raise SettingsError(f"The fault {name!r} needs {key} of at least 1.")
     if about.get("part", CORRUPT_PARTS[0]) not in CORRUPT_PARTS:
         raise _unknown("part of a packet", about["part"], CORRUPT_PARTS)

@@ -48,7 +48,8 @@ class RemoteConfiguration:
             case Op.PRESENT_TIME:
                 return self._present_time(arguments[0])
             case Op.RM_MAP_POINTS:
-                return _mapped(*arguments, connection)
+                port, operation, count = arguments
+                return _mapped(port, operation, count, connection)
             case Op.RIG_POSES:
                 return self._rig_poses(arguments[0], connection)
             case Op.SI_DELAY:

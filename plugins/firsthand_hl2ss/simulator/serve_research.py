@@ -240,7 +240,7 @@ def _time_shift_hns(video: Video) -> int:
     ticks = video.option(EncoderOption.VLC_TIME_SHIFT) or 0
     exposures = video.option(EncoderOption.VLC_TIME_SHIFT_EXPOSURES) or 0
     shift_hns: int = struct.unpack("<q", struct.pack("<Q", ticks))[0]
-    (share,) = struct.unpack("<d", struct.pack("<Q", exposures))
+    share: float = struct.unpack("<d", struct.pack("<Q", exposures))[0]
     if not math.isfinite(share):
         return shift_hns
     return shift_hns + round(share * _EXPOSURE_NS / wire.NS_PER_HNS)
