@@ -15,7 +15,8 @@ from firsthand.host.kinds import Kind, kinds
 from firsthand.host.suggest import did_you_mean
 
 MOST_OFFERS: Final = 100
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+NAME_MOST: Final = 40
+_NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{NAME_MOST - 1}}}")
 _TITLE_MOST = 80
 _MARK = f"{PROJECT}_impl"
 
@@ -136,8 +137,8 @@ def _word_problems(label: str, name: object, title: object) -> list[str]:
         problems.append(f"{label} has no name")
     elif _NAME.fullmatch(name) is None:
         problems.append(
-            f"{label} is named {_short(name)}; a name is a small letter and up to 39 small"
-            " letters, digits, '-' or '_'"
+            f"{label} is named {_short(name)}; a name is a small letter and up to"
+            f" {NAME_MOST - 1} small letters, digits, '-' or '_'"
         )
     if not isinstance(title, str) or not title.strip():
         problems.append(f"{label} has no title")
