@@ -11,10 +11,9 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from firsthand.api import Cancelled, Progress, RecordingError, StorageError
 from firsthand.recording import layout
@@ -29,39 +28,20 @@ from firsthand.recording.finalise_manifest import (
     notes_of,
     without_logs,
 )
+from firsthand.recording.finalise_process import finalise_in_child
+from firsthand.recording.finalise_report import FinaliseReport
 from firsthand.recording.finalise_segments import Joined, Joiner, segments_with_next
 from firsthand.recording.finalise_verify import verify
 from firsthand.recording.manifest import Manifest, write_manifest
+
+__all__ = ["FinaliseReport", "finalise", "finalise_in_child", "sha256", "sync"]
 
 _log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.6
 _VERIFY_SHARE: Final = 0.25
 _SPARE_BYTES: Final = 32 * 1024 * 1024
+_TELL_EVERY_S: Final = 0.1
 _HASH_BYTES: Final = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class FinaliseReport:
-    """What became of a session: ``state`` is the manifest's, ``notes`` are sentences for people."""
-
-    folder: str
-    state: str
-    packets: int = 0
-    lost: int = 0
-    damages: int = 0
-    seconds: float = 0.0
-    bytes: int = 0
-    notes: tuple[str, ...] = ()
-    already: bool = False
-    """It had been finished before; nothing was to be done."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "FinaliseReport":
-        """The report that ``to_json`` gave. Raises ``TypeError`` or ``KeyError`` on others."""
-        return cls(**{**data, "notes": tuple(data["notes"])})
 
 
 class _Told:
@@ -77,18 +57,20 @@ class _Told:
         self._share = 1.0
         self._words = ""
         self._done = 0
-        self._next = 0
+        self._next_s = 0.0
 
     def stage(self, begin: float, share: float, words: str) -> None:
         self._from, self._share, self._words = begin, share, words
-        self._done = self._next = 0
+        self._done = 0
+        self._next_s = 0.0
         self(0)
 
     def __call__(self, nbytes: int) -> None:
         self._done += nbytes
-        if self._done < self._next:
+        now = time.monotonic()
+        if now < self._next_s:
             return
-        self._next = self._done + self._total // 200 + 1
+        self._next_s = now + _TELL_EVERY_S
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled("Finishing the recording was stopped. It can be taken up at any time.")
         if self._progress is not None:
@@ -181,12 +163,11 @@ def _already(
     folder: Path, manifest: Manifest, segments: Sequence[Path], told: _Told
 ) -> FinaliseReport:
     """A finished recording; the log is removed if the last run did not come so far."""
-    about = manifest.files.get(layout.RAW)
+    facts = manifest.files.get(layout.RAW)
     raw = folder / layout.RAW
     if segments:
         told.stage(0.0, 1.0, "looking at the finished file")
-        whole = about is not None and raw.stat().st_size == about.bytes
-        if about is None or not whole or sha256(raw, told) != about.sha256:
+        if facts is None or raw.stat().st_size != facts.bytes or sha256(raw, told) != facts.sha256:
             raise StorageError(
                 f"{raw} is not the file that the manifest tells of.",
                 try_this="The log is kept. Move the file elsewhere, set the manifest's state back"
@@ -197,6 +178,8 @@ def _already(
     return FinaliseReport(
         folder=str(folder),
         state=manifest.state.value,
+        packets=sum(int(about.get("packets", 0)) for about in manifest.streams.values()),
+        lost=sum(int(about.get("lost", 0)) for about in manifest.streams.values()),
         bytes=raw.stat().st_size,
         notes=notes_of(manifest),
         already=True,
