@@ -1,6 +1,7 @@
 """The room as flat coloured faces, drawn from far to near."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -125,8 +126,14 @@ def _walls() -> Faces:
         )
     z = WALL_Z
     faces.add(
-        [(1.30, -0.18, z), (1.62, 0.04, z), (2.05, -0.10, z), (2.50, -0.22, z), (2.50, -0.42, z)]
-        + [(1.30, -0.42, z)],
+        [
+            (1.30, -0.18, z),
+            (1.62, 0.04, z),
+            (2.05, -0.10, z),
+            (2.50, -0.22, z),
+            (2.50, -0.42, z),
+            (1.30, -0.42, z),
+        ],
         (122, 158, 112),
     )
     faces.add(
@@ -277,7 +284,7 @@ class Room:
             _table(),
         )
         levels = (*SHELF_Y, SHELF_TOP)
-        self._rows = [_row(a, b) for a, b in zip(levels[:-1], levels[1:], strict=True)]
+        self._rows = [_row(a, b) for a, b in pairwise(levels)]
 
     def rows(self, eye_y: float) -> list[tuple[int, Faces]]:
         """The shelf's rows in drawing order for an eye at a height: towards it from both ends, so

@@ -216,7 +216,7 @@ class ThingPainter:
             canvas,
             camera,
             _ring(below, w / 2 * thing.profile[0][1]),
-            shade(thing.colour if thing.kind != "supplement" else thing.colour, 0.55),
+            shade(thing.colour, 0.55),
         )
         half = flat * (w / 2 * widest)
         top = foot + vector(0.0, h, 0.0)

@@ -12,6 +12,7 @@ from firsthand_hl2ss.simulator.scene_script import Scene, write_script
 from firsthand_hl2ss.simulator.scene_sensors import DepthEyes, MotionSense, grey_camera
 from firsthand_hl2ss.simulator.scene_wearer import Wearer, front_camera
 from firsthand_hl2ss.simulator.scene_world import BY_ID, PLACES, THINGS
+from firsthand_hl2ss.simulator.slowly import slowly_varying
 from firsthand_hl2ss.simulator.source import (
     F4,
     F8,
@@ -36,21 +37,6 @@ _GREY_HZ: Final = 10
 """Grey pictures are drawn anew so often, to leave the computer free for what is recorded."""
 _SI_EYE_HZ: Final = 30
 """The eye ray in spatial input comes from a slower reading, so two in a row can be equal."""
-
-
-def slowly_varying(t_s: float) -> dict[str, Any]:
-    """What a camera in a living room says of its exposure and colours, apart from the lens."""
-    glow = 0.5 + 0.5 * math.sin(0.21 * t_s)
-    return {
-        "exposure_ns": round(16_600_000 + 4_000_000 * glow) // 100 * 100,
-        "exposure_compensation": (1, 0),
-        "lens_position": 1400 + round(60 * math.sin(0.37 * t_s)),
-        "focus_state": 3,
-        "iso": 400 + 10 * round(12 * glow),
-        "white_balance_k": 4300 + round(120 * math.sin(0.11 * t_s)),
-        "iso_gains": (4.0 + glow, 1.0),
-        "white_balance_gains": (1.62, 1.0, 2.05 - 0.1 * glow),
-    }
 
 
 def ray(origin: F8, direction: F8, *, valid: bool) -> Ray:

@@ -30,12 +30,12 @@ _FINGERS: Final = (
     ((0.006, 0.0, 0.050), (0.012, 0.002, -0.036), (0.043, 0.028, 0.021)),
     ((0.018, -0.002, 0.048), (0.031, -0.003, -0.026), (0.034, 0.021, 0.019)),
 )
-_RADII: Final = np.array(
+JOINT_RADII: Final = np.array(
     [0.022, 0.020, 0.016, 0.013, 0.011, 0.010] + [0.015, 0.012, 0.010, 0.009, 0.008] * 4
 )
 _SHOULDER: Final = {"left": vector(-0.19, -0.26, 0.06), "right": vector(0.19, -0.26, 0.06)}
 _REST: Final = {"left": vector(-0.20, -0.52, -0.30), "right": vector(0.20, -0.52, -0.30)}
-_CARRY_ARC: Final = vector(0.0, 0.16, 0.30)
+_CARRY_ARC: Final = vector(0.0, 0.16, 0.16)
 
 
 class Skeleton(NamedTuple):
@@ -163,4 +163,4 @@ class Hands:
         elbow = positions[1] + 0.27 * unit(
             0.75 * axes[2] + 0.5 * unit(shoulder + vector(sign * 0.06, -0.22, 0.0) - positions[1])
         )
-        return Hand(side, positions, orientations, _RADII, elbow, holding)
+        return Hand(side, positions, orientations, JOINT_RADII, elbow, holding)

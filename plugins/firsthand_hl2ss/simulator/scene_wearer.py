@@ -131,7 +131,12 @@ class Wearer:
         angles = np.zeros((count, 2))
         for fixation in self.script.fixations:
             a, b = int(fixation.start_s * TRACK_HZ), int(fixation.stop_s * TRACK_HZ) + 4
-            ahead = self.aim(fixation, (fixation.start_s + fixation.stop_s) / 2) - body[a:b]
+            middle = (fixation.start_s + fixation.stop_s) / 2
+            point = self.aim(fixation, middle)
+            for move in self.script.moves:  # what is carried stays in view
+                if move.grasp_s <= middle < move.release_s:
+                    point = 0.6 * point + 0.4 * self.mark(move.thing, middle)
+            ahead = point - body[a:b]
             angles[a:b, 0] = np.arctan2(-ahead[:, 0], -ahead[:, 2]) * 0.8
             angles[a:b, 1] = np.arctan2(ahead[:, 1], -ahead[:, 2]) * 0.72 + 0.03
         angles = _smooth(angles, _KERNEL_S)
