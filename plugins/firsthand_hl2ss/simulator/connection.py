@@ -15,11 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from firsthand_hl2ss.simulator.faults import FaultBoard, Planned
+from firsthand_hl2ss.simulator.faults import DEADLY, FaultBoard, Planned
 from firsthand_hl2ss.wire import HEADER
 
 _PIECE_S: Final = 0.1
-_DEADLY: Final = frozenset({"disconnect", "reset"})
 _HURTING: Final = frozenset({"truncate", "corrupt"})
 _THROTTLED_PIECE_S: Final = 0.02
 _SLOW_SEND_NS: Final = 50_000_000
@@ -123,7 +122,7 @@ class Connection:
             self.wait_until(now + int(_PIECE_S * 1e9))
 
     def _strike(self, now_ns: int) -> None:
-        if (blow := self.board.due(self.stream, _DEADLY, now_ns)) is not None:
+        if (blow := self.board.due(self.stream, DEADLY, now_ns)) is not None:
             self.end(blow.kind, hard=blow.kind == "reset")
             self.check()
 
@@ -149,8 +148,8 @@ class Connection:
         """Send bytes that are not a stream packet. Raises ``ConnectionEnded``."""
         self.pause()
         now = time.perf_counter_ns()
+        self.delay(now)
         if self.board.any_for(self.stream):
-            self._delay(now)
             hurt = self.board.due(self.stream, _HURTING, now)
             if hurt is not None and hurt.kind == "truncate":
                 self._push([memoryview(data)[: len(data) // 2]])
@@ -180,7 +179,6 @@ class Connection:
         damage, cut_at = "", -1
         if self.board.any_for(self.stream):
             now = time.perf_counter_ns()
-            self._delay(now)
             hurt = self.board.due(self.stream, _HURTING, now)
             if hurt is not None:
                 whole = bytearray(b"".join(packet))
@@ -226,11 +224,14 @@ class Connection:
             data[bit // 8] ^= 1 << bit % 8
         return data
 
-    def _delay(self, now_ns: int) -> None:
-        jitter = self.board.holding(self.stream, "jitter", now_ns)
+    def delay(self, due_ns: int) -> None:
+        """Wait as long as a jittery link would keep what was due at a moment. Order is kept."""
+        if not self.board.any_for(self.stream):
+            return
+        jitter = self.board.holding(self.stream, "jitter", time.perf_counter_ns())
         if jitter is not None:
             most_ns = float(jitter.about.get("ms", 50.0)) * 1e6
-            self.wait_until(now_ns + int(self._chance.uniform(0, most_ns)))
+            self.wait_until(due_ns + int(self._chance.uniform(0, most_ns)))
 
     def _push(self, parts: list[memoryview]) -> None:
         """Give everything to the system, however long that takes. Raises ``ConnectionEnded``."""

@@ -98,9 +98,8 @@ class FaultRunner:
                 pass
 
     def _end_all(self, planned: Planned) -> None:
-        """Streams see to these at their next packet; a port that waits for its client is told."""
-        if "rc" in planned.streams and "rc" in self._ports:
-            self._ports["rc"].end_connection(planned.kind, hard=planned.kind == "reset")
+        for name in planned.streams & self._ports.keys():
+            self._ports[name].end_connection(planned.kind, hard=planned.kind == "reset")
 
     def _drift(self, planned: Planned) -> None:
         ppm = float(planned.about.get("ppm", 100.0))

@@ -83,6 +83,7 @@ KINDS: Final[dict[str, FaultKind]] = {
     "reboot": FaultKind(Sort.HEADSET, "the headset itself is started again"),
 }
 
+DEADLY: Final = frozenset({"disconnect", "reset"})
 CORRUPT_PARTS: Final = ("length", "timestamp", "payload", "metadata", "pose")
 STALE_PARTS: Final = ("head", "eye", "left", "right")
 _COUNTS: Final = frozenset({"bytes_per_s", "bytes", "bits"})
@@ -100,6 +101,17 @@ class Planned:
     """Equal to ``start_ns`` for something that happens once."""
     about: Mapping[str, Any]
 
+    @property
+    def once(self) -> bool:
+        return self.stop_ns == self.start_ns
+
+    @property
+    def seen_by_streams(self) -> bool:
+        """Whether the serving threads see to it; the rest is done by ``fault_runner``."""
+        if self.kind in DEADLY:
+            return not self.once
+        return KINDS[self.kind].sort is not Sort.HEADSET
+
     def holds(self, now_ns: int) -> bool:
         return self.start_ns <= now_ns < self.stop_ns
 
@@ -114,6 +126,10 @@ def plan(fault: SimulatedFault, started_ns: int, now_ns: int) -> Planned:
         raise _unknown("fault", fault.kind, KINDS)
     if fault.stream and fault.stream not in STREAMS:
         raise _unknown("stream", fault.stream, STREAMS)
+    if fault.stream and kind.sort is Sort.HEADSET:
+        raise SettingsError(
+            f"The fault {fault.kind!r} befalls the whole headset, not {fault.stream!r} alone."
+        )
     if kind.streams and fault.stream and fault.stream not in kind.streams:
         raise SettingsError(
             f"The fault {fault.kind!r} cannot befall the stream {fault.stream!r}.",
@@ -191,7 +207,7 @@ class FaultBoard:
         for planned in self._by_stream.get(stream, ()):
             if planned.kind not in kinds or planned.start_ns > now_ns:
                 continue
-            if planned.stop_ns == planned.start_ns:
+            if planned.once:
                 self._remove(stream, planned)
                 return planned
             if planned.holds(now_ns):

@@ -4,6 +4,7 @@ As on the headset: a client is accepted, served to its end and closed, and only 
 accepted; the others wait in the backlog, connected and unanswered.
 """
 
+import contextlib
 import itertools
 import logging
 import os
@@ -83,6 +84,10 @@ class Port:
         """Close the listening socket: waiting clients are reset, new ones refused."""
         with self._lock:
             if self._listener is not None:
+                # A thread that waits on the socket would keep it listening for a moment longer;
+                # elsewhere than on Linux the shutdown is refused, and closing does the same.
+                with contextlib.suppress(OSError):
+                    self._listener.shutdown(socket.SHUT_RDWR)
                 self._listener.close()
                 self._listener = None
 

@@ -98,7 +98,8 @@ class Pump:
         number = 0
         try:
             while True:
-                connection.wait_until(clock.host_ns_at(grid.hns(slot)))
+                due_ns = clock.host_ns_at(grid.hns(slot))
+                connection.wait_until(due_ns)
                 newest = grid.last_until(clock.qpc_hns())
                 if held := connection.pause():
                     slot = grid.last_until(clock.qpc_hns()) + 1
@@ -110,6 +111,7 @@ class Pump:
                 hns = grid.hns(slot)
                 made = make(Beat(slot, hns, clock.scene_s(hns)))
                 if isinstance(made, Ready):
+                    connection.delay(due_ns)
                     self._send(connection, slot, number, made)
                     number += 1
                 else:

@@ -12,7 +12,7 @@ from firsthand_hl2ss.simulator.clock import HeadsetClock
 from firsthand_hl2ss.simulator.config import SimulatorConfig
 from firsthand_hl2ss.simulator.connection import Connection
 from firsthand_hl2ss.simulator.fault_runner import LISTENING_DENIED, FaultRunner
-from firsthand_hl2ss.simulator.faults import KINDS, REMOTE, FaultBoard, Sort, plan
+from firsthand_hl2ss.simulator.faults import REMOTE, FaultBoard, plan
 from firsthand_hl2ss.simulator.headset import Headset
 from firsthand_hl2ss.simulator.ledger import Ledger, LedgerWriter
 from firsthand_hl2ss.simulator.port import Port
@@ -180,7 +180,7 @@ class RunningHeadset:
     def fault(self, fault: SimulatedFault) -> None:
         """Let something go wrong. Raises ``SettingsError`` for what it does not know."""
         planned = plan(fault, self._started_ns, time.perf_counter_ns())
-        if KINDS[fault.kind].sort is not Sort.HEADSET:
+        if planned.seen_by_streams:
             self._headset.board.add(planned)
         self._runner.add(planned)
 
