@@ -8,6 +8,7 @@ from typing import Any
 
 from firsthand.api import SettingsError
 from firsthand.recording.recorder_settings import DeviceChoice
+from firsthand.recording.session_folder import SESSIONS
 from firsthand.session.loading import LoadedProtocol
 from firsthand.session.machine import StepShape
 from firsthand.session.names import checked_participant
@@ -78,7 +79,9 @@ class SessionPlan:
             "surroundings": self.surroundings.to_json(),
         }
         if self.task is not None:
-            facts["task"] = {"id": self.task.id, "amounts": dict(self.task.amounts)}
+            facts["task"] = {"id": self.task.id}
+            if self.pairing is None:  # who follows a demonstration follows its amounts
+                facts["task"]["amounts"] = dict(self.task.amounts)
         if self.pairing is not None:
             facts["demonstration"] = self.pairing.to_json()
         return facts
@@ -116,8 +119,8 @@ def make_plan(
                 "No task is chosen.",
                 try_this=f"Choose one of: {', '.join(protocol.catalogue.ids())}.",
             )
-        # The amounts of the demonstration are its own; a later phase draws none that matter.
-        drawn = protocol.catalogue.task(task, f"{study} {participant} {phase}")
+        before = len([*(study_folder / SESSIONS).glob(f"{participant}-{phase}-*")])
+        drawn = protocol.catalogue.task(task, f"{study} {participant} {phase} {before}")
     elif task is not None:
         raise SettingsError("The protocol has no task catalogue, so no task can be chosen.")
     if chosen.records and not devices:

@@ -149,6 +149,8 @@ def parse_yaml(text: str, name: str) -> Node:
         tree = _document(events)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        if "end of stream" in str(getattr(error, "problem", "")):
+            mark = getattr(error, "context_mark", None) or mark  # what began and never ends
         place = Place(name, mark.line + 1, mark.column + 1) if mark else Place(name, 1, 1)
         problem = " ".join(
             str(part)
