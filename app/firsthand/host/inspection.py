@@ -62,10 +62,7 @@ def _hook_like(plugin: object) -> Iterator[tuple[str, Callable[..., Any], dict[s
 
 def _unknown_arguments(hook: str, function: Callable[..., Any]) -> list[str]:
     allowed = set(inspect.signature(getattr(hooks, hook)).parameters)
-    named = list(inspect.signature(function).parameters)
-    if named[:1] == ["self"]:
-        del named[0]
-    return [name for name in named if name not in allowed]
+    return [name for name in _parameters(function) if name not in allowed]
 
 
 def _written(hook: str) -> str:
@@ -182,9 +179,16 @@ def _signature_problems(label: str, name: str, spec: Any, cls: type[Any]) -> lis
     except (TypeError, ValueError):
         if not callable(method):
             return [f"{label} has a {name} that is not a method"]
+        has = ", ".join(_parameters(method))
         wants = ", ".join(parameter.name for parameter in places[1:])
-        return [f"{label} has {name}{inspect.signature(method)}, but it is called {name}({wants})"]
+        return [f"{label} has {name}({has}), but it is called {name}({wants})"]
     return []
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Names of what a function takes, without the object itself."""
+    names = [str(parameter) for parameter in inspect.signature(function).parameters]
+    return names[1:] if names[:1] == ["self"] else names
 
 
 def _short(value: object) -> str:

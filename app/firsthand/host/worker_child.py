@@ -21,19 +21,22 @@ _ERROR_MOST = 2000
 
 
 class _Telling:
-    """The ``progress`` that plugin code gets: at most 20 messages a second, the last one always."""
+    """The ``progress`` that plugin code gets: at most 20 messages a second, and the end."""
 
     def __init__(self, channel: Channel, cancelled: threading.Event) -> None:
         self._channel = channel
         self._cancelled = cancelled
         self._told_at = 0.0
+        self._told_end = False
 
     def __call__(self, done: float, words: str = "") -> None:
         if self._cancelled.is_set():
             raise Cancelled("The work was stopped before it was done.")
         now = time.monotonic()
-        if done >= 1.0 or now - self._told_at >= _BETWEEN_S:
+        ends = done >= 1.0 and not self._told_end
+        if ends or now - self._told_at >= _BETWEEN_S:
             self._told_at = now
+            self._told_end = done >= 1.0
             self._channel.send({"done": float(done), "words": str(words)[:WORDS_MOST]})
 
 
