@@ -16,68 +16,91 @@ class SimulatorConfig(PluginConfig):
     What goes wrong is not set here but asked for as faults.
     """
 
-    host: str = Field("127.0.0.1", description="Address to listen on.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
     base_port: int = Field(
-        3800,
+        default=3800,
         ge=0,
         le=65_500,
         description="First of 22 ports, 3800 on a headset; 0 looks for 22 free ones.",
     )
     source: str = Field(
-        SCENES[0], description="scene:demonstration, scene:replication, or a folder of recordings."
+        default=SCENES[0],
+        description="scene:demonstration, scene:replication, or a folder of recordings.",
     )
-    seed: int = Field(1, description="The same seed gives the same world, faults and gaps.")
+    seed: int = Field(default=1, description="The same seed gives the same world, faults and gaps.")
     duration_s: float | None = Field(
-        None, gt=0, description="Length of what is shown; None leaves it to the source."
+        default=None, gt=0, description="Length of what is shown; None leaves it to the source."
     )
-    loop: bool = Field(False, description="Begin again at the end; else the wearer looks on.")
+    loop: bool = Field(
+        default=False, description="Begin again at the end; else the wearer looks on."
+    )
     voice: bool = Field(
-        True, description="Synthesised speech where there is a voice; else a murmur, ready at once."
+        default=True,
+        description="Synthesised speech where there is a voice; else a murmur, ready at once.",
     )
-    research_mode: bool = Field(True, description="Whether the Research Mode ports are open.")
-    flat_mode: bool = Field(False, description="Run as a 2-D window: spatial input refuses.")
+    research_mode: bool = Field(
+        default=True, description="Whether the Research Mode ports are open."
+    )
+    flat_mode: bool = Field(
+        default=False, description="Run as a 2-D window: spatial input refuses."
+    )
     denied: frozenset[str] = Field(
-        frozenset(), description="Streams for which permission was denied on the headset."
+        default=frozenset(), description="Streams for which permission was denied on the headset."
     )
     app_version: tuple[int, int, int, int] = Field(
-        (1, 0, 37, 0), description="What remote configuration tells."
+        default=(1, 0, 37, 0), description="What remote configuration tells."
     )
     drift_ppm: float = Field(
-        0.0, ge=-1000, le=1000, description="How fast the headset's crystal runs against ours."
+        default=0.0,
+        ge=-1000,
+        le=1000,
+        description="How fast the headset's crystal runs against ours.",
     )
     wall_clock_offset_s: float = Field(
-        0.35, description="How far the headset's wall clock is ahead of this computer's."
+        default=0.35, description="How far the headset's wall clock is ahead of this computer's."
     )
-    camera_opens_s: float = Field(0.6, ge=0, le=30, description="Time that opening PV takes.")
+    camera_opens_s: float = Field(
+        default=0.6, ge=0, le=30, description="Time that opening PV takes."
+    )
     eye_tracker_opens_s: float = Field(
-        0.3, ge=0, le=30, description="Wait of the first client of the eye tracker."
+        default=0.3, ge=0, le=30, description="Wait of the first client of the eye tracker."
     )
     empty_pv_probability: float = Field(
-        0.002, ge=0, le=1, description="Share of PV packets for which the encoder yields nothing."
+        default=0.002,
+        ge=0,
+        le=1,
+        description="Share of PV packets for which the encoder yields nothing.",
     )
     empty_first_probability: float = Field(
-        0.2, ge=0, le=1, description="How often the first PV packet of a connection is empty."
+        default=0.2,
+        ge=0,
+        le=1,
+        description="How often the first PV packet of a connection is empty.",
     )
     queue_s: float = Field(
-        1.0,
+        default=1.0,
         gt=0,
         le=60,
         description="What the headset keeps while it cannot send; older readings are dropped.",
     )
     send_buffer_bytes: int | None = Field(
-        None, ge=1024, description="Size of the sockets' send buffers; None leaves the system's."
+        default=None,
+        ge=1024,
+        description="Size of the sockets' send buffers; None leaves the system's.",
     )
-    encoder_threads: int = Field(1, ge=1, le=16, description="Threads of each video encoder.")
+    encoder_threads: int = Field(
+        default=1, ge=1, le=16, description="Threads of each video encoder."
+    )
     rotating_pictures: int = Field(
-        0,
+        default=0,
         ge=0,
         le=64,
         description="Show so many grey and near-depth pictures in turn instead of making each "
         "afresh: for measurements of throughput. 0: every picture is of its moment.",
     )
-    ledger: Path | None = Field(None, description="File for the account of every packet.")
+    ledger: Path | None = Field(default=None, description="File for the account of every packet.")
     truth_folder: Path | None = Field(
-        None, description="Folder for what is known for certain about the scene."
+        default=None, description="Folder for what is known for certain about the scene."
     )
 
     @field_validator("source")
