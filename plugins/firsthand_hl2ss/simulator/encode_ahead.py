@@ -10,7 +10,9 @@ import logging
 import threading
 from fractions import Fraction
 
-from firsthand.api import DeviceError
+import av
+
+from firsthand.api import DeviceError, FirsthandError
 from firsthand_hl2ss.simulator.encode import VideoEncoder
 from firsthand_hl2ss.simulator.source import SensorSource
 from firsthand_hl2ss.wire import VideoProfile
@@ -68,7 +70,7 @@ class PreEncoded:
                 with self._news:
                     self._units.append(unit)
                     self._news.notify_all()
-        except Exception as error:
+        except (FirsthandError, av.FFmpegError, OSError, ValueError) as error:
             _log.exception("encoding ahead ended after %d pictures", len(self._units))
             with self._news:
                 self._error = error

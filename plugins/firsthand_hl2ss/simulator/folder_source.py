@@ -17,6 +17,8 @@ from firsthand_hl2ss.simulator import folder_sound, folder_video
 from firsthand_hl2ss.simulator.counter import draw_counter
 from firsthand_hl2ss.simulator.folder_sound import FolderSound
 from firsthand_hl2ss.simulator.folder_tracks import (
+    ARIA,
+    PLAIN,
     Gaze,
     HandTrack,
     find_gaze,
@@ -57,6 +59,13 @@ _FOCAL: Final = 0.757
 """Focal length as a share of the picture's width: the headset's own."""
 _CONVERGE_M: Final = 1.0
 _WALL_MM: Final = 1600
+_NO_HAND: Final = HandSample(
+    np.zeros((JOINTS, 4), np.float32),
+    np.zeros((JOINTS, 3), np.float32),
+    np.zeros(JOINTS, np.float32),
+    np.zeros(JOINTS, np.int32),
+    valid=False,
+)
 _NONE: Final = Ray(np.zeros(3, np.float32), np.zeros(3, np.float32), valid=False)
 
 
@@ -104,12 +113,7 @@ class FolderSource:
             self._video.close()
             raise
         self._own_sound = sound is not None
-        starts = [track.times_s[0] for track in self._hands.values()]
-        if self._gaze is not None:
-            plain = self._gaze.kind == "gaze.csv"  # its times are the video's
-            self._gaze_start = 0.0 if plain else float(min([self._gaze.times_s[0], *starts]))
-            starts = starts if plain else [self._gaze_start]
-        self._hands_start = float(min(starts, default=0.0))
+        self._gaze_start, self._hands_start = _starts(self._gaze, self._hands)
         self._motion = MotionSense(np.zeros((2, 3)), np.zeros((2, 2)))
         self._files = {"video": film, "gaze": gaze, "hands": hands, "sound": sound}
 
@@ -218,9 +222,7 @@ class FolderSource:
         track = self._hands.get(side)
         found = track.at(self.told_s(t_s) + self._hands_start) if track else None
         if found is None:
-            empty = np.zeros((JOINTS, 4), np.float32), np.zeros((JOINTS, 3), np.float32)
-            flat = np.zeros(JOINTS, np.float32), np.zeros(JOINTS, np.int32)
-            return HandSample(*empty, *flat, valid=False)
+            return _NO_HAND
         wrist, palm = (point @ head[:3, :3] + head[3, :3] for point in found)
         sign = 1.0 if side == "right" else -1.0
         axes = facing(wrist - palm, vector(sign * 0.3, 1.0, 0.1))
@@ -290,3 +292,15 @@ def _first(folder: Path, suffixes: set[str]) -> Path | None:
         if path.suffix.lower() in suffixes and path.is_file():
             return path
     return None
+
+
+def _starts(gaze: Gaze | None, hands: dict[str, HandTrack]) -> tuple[float, float]:
+    """What the clocks of gaze and hands show when the video begins: each file's first time, the
+    earlier one for both where they share a clock. Our own ``gaze.csv`` counts from the video."""
+    of_hands = min((float(track.times_s[0]) for track in hands.values()), default=0.0)
+    if gaze is None or gaze.kind == PLAIN:
+        return 0.0, of_hands
+    first = float(gaze.times_s[0])
+    if gaze.kind == ARIA and hands:
+        first = of_hands = min(first, of_hands)
+    return first, of_hands

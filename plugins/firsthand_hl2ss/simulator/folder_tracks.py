@@ -6,6 +6,7 @@ and ``wrist_and_palm_poses.csv``, and our own plain ``gaze.csv`` with the column
 """
 
 import csv
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,13 +17,26 @@ import numpy.typing as npt
 from firsthand.api import SettingsError
 from firsthand_hl2ss.simulator.source import F8
 
+ARIA: Final = "Project Aria"
+PLAIN: Final = "gaze.csv"
 NEON_SCENE: Final = (1600, 1200)
 """Size of the scene camera's picture that Neon's gaze pixels are of."""
 _LONGEST_HOLE_S: Final = 0.06
 _ARIA_GAZE: Final = ("eyegaze.csv", "general_eye_gaze.csv", "generalized_eye_gaze.csv")
 _ARIA_HANDS: Final = ("wrist_and_palm_poses.csv", "wrist_and_palm_poses_v2.csv")
-# Aria's frames have x to the left, y up, z ahead; ours x to the right, y up, z back.
-_FROM_ARIA: Final = np.array([-1.0, 1.0, -1.0])
+# Aria's frame between the pupils has x left, y up, z ahead; ours has x right, y up, z back.
+_FROM_PUPILS: Final = np.array([-1.0, 1.0, -1.0])
+# Its device frame is that of the left tracking camera: x down, z ahead but turned outwards. The
+# files do not carry the calibration; these are nominal values, good to a few centimetres.
+_TURNED_OUT: Final = math.radians(38)
+_FROM_DEVICE: Final = np.array(
+    [
+        [0.0, -1.0, 0.0],
+        [-math.cos(_TURNED_OUT), 0.0, math.sin(_TURNED_OUT)],
+        [-math.sin(_TURNED_OUT), 0.0, -math.cos(_TURNED_OUT)],
+    ]
+)
+_DEVICE_AT: Final = np.array([-0.07, 0.01, 0.0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +143,9 @@ def read_aria(path: Path) -> Gaze:
     table = _table(path, ("tracking_timestamp_us", "yaw_rads_cpf", "pitch_rads_cpf"))
     times = _sorted(table["tracking_timestamp_us"] / 1e6, path)
     yaw, pitch = np.tan(table["yaw_rads_cpf"]), np.tan(table["pitch_rads_cpf"])
-    directions = np.stack([yaw, pitch, np.ones_like(yaw)], axis=1) * _FROM_ARIA
+    directions = np.stack([yaw, pitch, np.ones_like(yaw)], axis=1) * _FROM_PUPILS
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return Gaze(times, directions, None, np.ones(len(times), np.bool_), "Project Aria")
+    return Gaze(times, directions, None, np.ones(len(times), np.bool_), ARIA)
 
 
 def read_plain(path: Path, size: tuple[int, int]) -> Gaze:
@@ -139,7 +153,7 @@ def read_plain(path: Path, size: tuple[int, int]) -> Gaze:
     table = _table(path, ("time_s", "x_px", "y_px"))
     times = _sorted(table["time_s"], path)
     pixels = np.stack([table["x_px"], table["y_px"]], axis=1)
-    return Gaze(times, pixels, size, np.ones(len(times), np.bool_), "gaze.csv")
+    return Gaze(times, pixels, size, np.ones(len(times), np.bool_), PLAIN)
 
 
 def read_gaze(path: Path, size: tuple[int, int]) -> Gaze:
@@ -160,8 +174,7 @@ def _heading(path: Path) -> str:
 
 
 def read_hands(path: Path) -> dict[str, HandTrack]:
-    """Aria's wrists and palms, by side. The file's frame is the device's, and without the
-    device's calibration it is taken for that between the pupils."""
+    """Aria's wrists and palms, by side."""
     sides = ("left", "right")
     names = {
         (side, part): tuple(f"t{axis}_{side}_{part}_device" for axis in "xyz")
@@ -176,7 +189,8 @@ def read_hands(path: Path) -> dict[str, HandTrack]:
     for side in sides:
         seen = table[f"{side}_tracking_confidence"] > 0
         wrist, palm = (
-            np.stack([table[name] for name in names[side, part]], axis=1) * _FROM_ARIA
+            np.stack([table[name] for name in names[side, part]], axis=1) @ _FROM_DEVICE
+            + _DEVICE_AT
             for part in ("wrist", "palm")
         )
         wrist[~seen] = palm[~seen] = np.nan

@@ -164,8 +164,7 @@ class DepthEyes:
     def _look_near(self, tick: int) -> tuple[U2, U2]:
         depth = _look(self._wearer, tick / _AHAT_HZ, AHAT_SIZE, 205.0, 8, -0.35)
         bright = _brightness(depth, 600_000)
-        wrapped = np.where(depth > 0, depth % AHAT_WRAP_MM, 0).astype(np.uint16)
-        return wrapped, bright
+        return depth, bright
 
     def long_throw(self, t_s: float) -> DepthSample:
         depth = _look(self._wearer, t_s, LONG_THROW_SIZE, 210.0, 4, -0.10)
@@ -176,7 +175,8 @@ class DepthEyes:
     def ahat(self, t_s: float) -> DepthSample:
         depth, bright = self._near(math.floor(t_s * _AHAT_HZ))
         speckle = self._speckle(AHAT_SIZE, t_s)
-        return DepthSample(depth + speckle, bright + speckle)
+        wrapped = np.where(depth > 0, (depth + speckle) % AHAT_WRAP_MM, 0).astype(np.uint16)
+        return DepthSample(wrapped, bright + speckle)
 
 
 class MotionSense:
