@@ -24,8 +24,9 @@ from firsthand_hl2ss.explain import Ending, Explanation, explain
 from firsthand_hl2ss.framing import Damaged, Framer, RawPacket
 from firsthand_hl2ss.path_probe import PathProbe
 from firsthand_hl2ss.plan import StreamPlan
+from firsthand_hl2ss.remote import RemoteOutcome
 from firsthand_hl2ss.time_judge import TimeJudge
-from firsthand_hl2ss.watch import RemoteWatch
+from firsthand_hl2ss.watch import Look, RemoteWatch
 from firsthand_hl2ss.wire import HEADER, NS_PER_HNS
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ _BETWEEN_ATTEMPTS_S: Final = 0.25
 _LONGEST_REST_S: Final = 2.0
 _LOST_AFTER_S: Final = 1.0
 _ALIVE_AT_ONCE_NS: Final = 500_000_000
+_AT_ONCE_NS: Final = 1_000_000_000
+"""An end that comes later is no answer to what was asked for: the next attempt will tell."""
 _FRESH_LOOK_S: Final = 0.5
 _OLD_LOOK_NS: Final = 2_000_000_000
 _SOUND_PACKETS: Final = 20
@@ -79,6 +82,7 @@ class StreamLink:
         self._calibrations = _CALIBRATION_TRIES if plan.calibration else 0
         self._gap_told = False
         # Of the present connection:
+        self._started_ns = 0
         self._connected_ns = 0
         self._heard_ns = 0
         self._delivered = 0
@@ -124,7 +128,7 @@ class StreamLink:
         """Connect and receive until it ends; say how it ended. The connection is closed then."""
         if self._ending is None or self._ending in _DELIVERED:
             self._tell(StreamState.CONNECTING)
-        started_ns = time.perf_counter_ns()
+        self._started_ns = started_ns = time.perf_counter_ns()
         self._delivered = 0
         self._stalled_ns = None
         self._fresh = True
@@ -194,7 +198,10 @@ class StreamLink:
             raise Stopped
         if framer.pending and self._seq:
             self._sink.skipped(self._name, GapCause.DAMAGED_PACKET, None, 1)
-        return Ending.CLOSED if self._delivered else Ending.CLOSED_AT_ONCE
+        waited_ns = time.perf_counter_ns() - self._connected_ns
+        if self._delivered or waited_ns > _AT_ONCE_NS:
+            return Ending.CLOSED
+        return Ending.CLOSED_AT_ONCE
 
     def _take(self, raw: RawPacket, arrival_ns: int, framer: Framer) -> None:
         """Store a packet."""
@@ -277,7 +284,7 @@ class StreamLink:
             return Ending.SILENT
         if path.alive_since(self._connected_ns) is not None and self._stalled_ns is not None:
             return Ending.SILENT
-        if why.state is StreamState.WAITING and look.outcome == "no answer":
+        if why.state is StreamState.WAITING and look.outcome is RemoteOutcome.NO_ANSWER:
             self._stalled_ns = self._stalled_ns or now_ns
             path.want(self._name, self._plan.port)
         return None
@@ -314,7 +321,12 @@ class StreamLink:
 
     def _afterwards(self, ending: Ending) -> None:
         """Tell why it ended, and wait for as long as is decent before the next attempt."""
+        before = self._headset.watch.last
         why = self._explained(ending)
+        if ending is Ending.REFUSED and self._answers() and not self._answered(before):
+            # The app has just come up: this refusal was of the time before.
+            self._rest(_BETWEEN_ATTEMPTS_S)
+            return
         if ending is not Ending.SILENT:
             self._tell(why.state, why.words)
             if self._seq or why.state is StreamState.REFUSED:
@@ -325,9 +337,13 @@ class StreamLink:
             case Ending.STALLED | Ending.PATH_DEAD | Ending.SILENT:
                 pass
             case Ending.NO_ANSWER | Ending.CLOSED:
-                self._rest(_BETWEEN_ATTEMPTS_S)
+                # After a connection that lasted, at once; never more than four a second.
+                since_s = (time.perf_counter_ns() - self._started_ns) / 1e9
+                self._rest(max(0.0, _BETWEEN_ATTEMPTS_S - since_s))
             case Ending.CAMERA_OFF | Ending.STRANGE:
                 self._rest(_LONGEST_REST_S)
+            case Ending.REFUSED | Ending.CLOSED_AT_ONCE if not self._answers():
+                self._headset.watch.wait_for_answer(_LONGEST_REST_S)
             case Ending.REFUSED | Ending.CLOSED_AT_ONCE:
                 self._failures += 1
                 self._rest(_BETWEEN_ATTEMPTS_S * self._failures)
@@ -343,6 +359,13 @@ class StreamLink:
             look = None
         remote = None if look is None else look.outcome
         return explain(self._plan.port, self._plan.schema.title, ending, remote)
+
+    def _answers(self) -> bool:
+        return self._answered(self._headset.watch.last)
+
+    @staticmethod
+    def _answered(look: Look | None) -> bool:
+        return look is not None and look.outcome is RemoteOutcome.ANSWERS
 
     def _interrupted(self, cause: GapCause, words: str, *, again: bool = False) -> None:
         """Tell why packets will be missing: the first cause of a hole is its cause."""

@@ -9,7 +9,7 @@ from firsthand_hl2ss.wire import NS_PER_HNS
 
 _LATEST_HNS: Final = 2**63 // 1000
 _BACK_NS: Final = 1_000_000_000
-_AHEAD_NS: Final = {Clock.DEVICE: 5_000_000_000, Clock.DEVICE_WALL: 86_400_000_000_000}
+_AHEAD_NS: Final = {Clock.DEVICE: 2_000_000_000, Clock.DEVICE_WALL: 86_400_000_000_000}
 _BEHIND_NS: Final = {Clock.DEVICE: 900_000_000_000, Clock.DEVICE_WALL: 86_400_000_000_000}
 """Data may have waited in the headset for as long as TCP has patience, and a wall clock may be set
 by hours; a monotonic clock cannot be ahead."""

@@ -111,6 +111,20 @@ class RemoteWatch:
             return False
         return any(look.outcome is RemoteOutcome.NO_ANSWER for look in looks)
 
+    def wait_for_answer(self, timeout_s: float) -> None:
+        """Until the app answers (again), at most for so long; it is looked for meanwhile."""
+        start_ns = time.perf_counter_ns()
+        limit = time.monotonic() + timeout_s
+        with self._changed:
+            while not self._stop.is_set():
+                last = self._looks[-1] if self._looks else None
+                if last and last.began_ns >= start_ns and last.outcome is RemoteOutcome.ANSWERS:
+                    return
+                left = limit - time.monotonic()
+                if left <= 0:
+                    return
+                self._changed.wait(min(left, 0.25))
+
     def estimate_ns(self, clock: Clock, host_ns: int, since_ns: int) -> int | None:
         """What a clock of the headset shows at ``host_ns``, by a pair measured after ``since_ns``;
         None without one."""
@@ -138,7 +152,7 @@ class RemoteWatch:
                 self._changed.notify_all()
             answered = outcome is RemoteOutcome.ANSWERS
             self._stop.wait(_PAUSE_S if answered else _PAUSE_AFTER_FAILURE_S)
-            limit = time.monotonic() + self._every_s
+            limit = time.monotonic() + (self._every_s if answered else 0.0)
             with self._changed:
                 while not (self._asked or self._stop.is_set()):
                     left = limit - time.monotonic()
