@@ -11,7 +11,6 @@ from firsthand.paths import checkout_dir
 
 _PLACEHOLDER: Final = "newplugin"
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,29}")
-_PASSED_OVER: Final = {"__pycache__"}
 
 
 def template_dir() -> Path:
@@ -33,7 +32,8 @@ def generate(name: str, out: Path) -> Path:
             f"A plugin cannot be called {name!r}.",
             try_this="Use 2 to 30 small letters, digits and underscores, a letter first.",
         )
-    words = {
+    words = {  # in this order: a distribution's name is written with dashes
+        f"firsthand-{_PLACEHOLDER}": f"firsthand-{name.replace('_', '-')}",
         _PLACEHOLDER: name,
         _PLACEHOLDER.capitalize(): "".join(part.capitalize() for part in name.split("_")),
     }
@@ -45,11 +45,16 @@ def generate(name: str, out: Path) -> Path:
     source = template_dir()
     for path in sorted(source.rglob("*")):
         inside = path.relative_to(source)
-        if path.is_file() and not _PASSED_OVER.intersection(inside.parts):
+        if path.is_file() and not any(_is_a_cache(part) for part in inside.parts):
             target = folder / _named(str(inside), words)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(_named(path.read_text(encoding="utf-8"), words), encoding="utf-8")
     return folder
+
+
+def _is_a_cache(name: str) -> bool:
+    """Whether tools left it in the template: their folders are hidden, but for Python's own."""
+    return name.startswith(".") or name == "__pycache__"
 
 
 def _named(text: str, words: dict[str, str]) -> str:
