@@ -88,6 +88,8 @@ class GapTracker:
                 flags |= PacketFlags.TIME_WENT_BACK
         self._previous_ns = packet.device_ns
         self._arrival_ns = packet.arrival_ns
+        if self._wall is not None:
+            rows += self._settled(self._wall.seen(packet.device_ns, packet.arrival_ns))
         if flags & ~packet.flags:
             packet = replace(packet, flags=packet.flags | flags)
         return packet, self._told(rows)

@@ -52,8 +52,8 @@ class IdleRule:
 
     def follow(self, hole: Hole) -> list[GapRow]:
         """Go on to the packet after the hole; give the row of a rest that has ended."""
-        if not hole.empty:
-            return self.wake(hole.stop_ns)
+        if not hole.empty or (hole.resting and 0 < hole.step_ns < _SOONEST * self._idle_ns):
+            return self.wake(hole.stop_ns)  # also by a blink: it comes in a reading's own time
         if self._since_ns is None and hole.step_ns >= _SOONEST * self._idle_ns:
             self._since_ns = hole.start_ns
         self._until_ns = hole.stop_ns
@@ -62,7 +62,7 @@ class IdleRule:
     def wake(self, device_ns: int | None) -> list[GapRow]:
         """End a rest at ``device_ns``, or where it was last heard of."""
         since_ns, self._since_ns = self._since_ns, None
-        if since_ns is None:
-            return []
         stop_ns = self._until_ns if device_ns is None else device_ns
+        if since_ns is None or stop_ns - since_ns < _SOONEST * self._idle_ns:
+            return []
         return [GapRow(self._stream, since_ns, stop_ns, GapCause.NO_READING.value, 0)]

@@ -8,7 +8,7 @@ may happen in one jump. Until a pair of readings from after the jump is there, i
 
 import logging
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from firsthand.api import Clock, ClockPair
@@ -21,6 +21,8 @@ _READINGS_KEPT: Final = 32
 _RECENT_NS: Final = 60_000_000_000
 _BETTER_PAIRS: Final = 5
 """Pairs to wait for when those at hand are too blurred to count packets by."""
+_ON_ITS_WAY_NS: Final = 10_000_000_000
+"""Longest time that a packet is on its way: a connection that holds it longer is given up."""
 _ON_GRID: Final = 0.3
 """Distance from a whole number of periods that still names that number."""
 
@@ -58,6 +60,22 @@ class _Reading:
     error_ns: int | None
     blur_ns: int
 
+    def step_since(self, then: "_Reading") -> int:
+        """By how much the wall clock was stepped between the two."""
+        if self.error_ns is None or then.error_ns is None:
+            return self.offset_ns - then.offset_ns
+        return self.error_ns - then.error_ns
+
+    def reaches_ns(self, then: "_Reading") -> int:
+        """Device time that only packets from after this reading bear, whichever side of the step
+        they were stamped on."""
+        return self.after_ns + self.offset_ns + max(0, -self.step_since(then))
+
+    def moved(self, step_ns: int) -> "_Reading":
+        """What it would have been after a step."""
+        error_ns = None if self.error_ns is None else self.error_ns + step_ns
+        return replace(self, offset_ns=self.offset_ns + step_ns, error_ns=error_ns)
+
 
 class WallJumps:
     """The undecided jumps of one stream and the clock readings that decide them."""
@@ -68,47 +86,96 @@ class WallJumps:
         self._period_ns = period_ns
         self._device: ClockPair | None = None
         self._readings: deque[_Reading] = deque(maxlen=_READINGS_KEPT)
-        self._waited = 0
+        self._latest_ns = 0
+        self._latest_arrival_ns = 0
 
     def jumped(self, hole: Hole) -> list[Decision]:
         """Keep a jump until it can be decided."""
         self.open.append(hole)
         return self.give_up() if len(self.open) > _OPEN_AT_MOST else []
 
+    def seen(self, device_ns: int, arrival_ns: int) -> list[Decision]:
+        """Told of every packet: jumps are decided once packets from after the reading are there."""
+        self._latest_ns = device_ns
+        self._latest_arrival_ns = arrival_ns
+        return self._decide() if self.open else []
+
+    def pair(self, pair: ClockPair) -> list[Decision]:
+        """Take a pair; decide the jumps that it shows to be over."""
+        if pair.clock is Clock.DEVICE:
+            self._device = pair
+        if pair.clock is not Clock.DEVICE_WALL:
+            return []
+        self._readings.append(self._read(pair))
+        return self._decide() if self.open else []
+
+    def give_up(self) -> list[Decision]:
+        """Decide everything still open with the pairs there are, or else by the arrivals."""
+        decisions: list[Decision] = []
+        while self.open:
+            then = self._before(self.open[0])
+            now = self._after(self.open[0])
+            if then is None or not now:
+                decisions.append(self._by_arrival(self.open.pop(0)))
+            else:
+                decisions += self._by_step(self._taken(now[0], then), then, now[0])
+        return decisions
+
     def forget(self) -> None:
         """Drop all readings: the device began anew."""
         self._device = None
         self._readings.clear()
 
-    def pair(self, pair: ClockPair) -> list[Decision]:
-        """Take a pair; decide the jumps that lie before it."""
-        if pair.clock is Clock.DEVICE:
-            self._device = pair
-        if pair.clock is not Clock.DEVICE_WALL:
-            return []
-        now = self._read(pair)
-        ready = [hole for hole in self.open if hole.arrival_after_ns <= now.before_ns]
+    def _decide(self) -> list[Decision]:
         decisions: list[Decision] = []
-        if ready:
-            then = self._before(ready[0])
+        while self.open:
+            now = self._after(self.open[0])
+            if not now:
+                break
+            then = self._before(self.open[0])
             if then is None:
-                decisions = [self._by_arrival(hole) for hole in ready]
-            elif now.blur_ns + then.blur_ns > self._period_ns and self._waited < _BETTER_PAIRS:
-                self._waited += 1
-                self._readings.append(now)
-                return []
-            else:
-                decisions = self._by_step(ready, then, now)
-            self.open = self.open[len(ready) :]
-            self._waited = 0
-        self._readings.append(now)
+                decisions.append(self._by_arrival(self.open.pop(0)))
+                continue
+            allowed_ns = self._period_ns - then.blur_ns
+            best = next((reading for reading in now if reading.blur_ns <= allowed_ns), None)
+            if best is None:
+                if len(now) <= _BETTER_PAIRS:
+                    break
+                best = min(now, key=lambda reading: reading.blur_ns)
+            # The step may still be on its way, in a jump that has not arrived.
+            if (
+                self._latest_ns < best.reaches_ns(then)
+                and self._latest_arrival_ns < best.after_ns + _ON_ITS_WAY_NS
+            ):
+                break
+            decisions += self._by_step(self._taken(best, then), then, best)
         return decisions
 
-    def give_up(self) -> list[Decision]:
-        """Decide everything still open by when the packets arrived, which is all there is."""
-        decisions = [self._by_arrival(hole) for hole in self.open]
-        self.open = []
-        return decisions
+    def _taken(self, now: _Reading, then: _Reading) -> list[Hole]:
+        """Take the jumps out that a reading decides: the first, and all that were over by then.
+
+        The one that most likely held a step belongs to them too, though its later packet may be
+        stamped after the reading. After a step back, times of the old side look later than they
+        are.
+        """
+        step_ns = now.step_since(then)
+        until_ns = now.after_ns + now.offset_ns
+        count = 1
+        while count < len(self.open) and self.open[count].stop_ns <= until_ns:
+            count += 1
+        if abs(step_ns) < self._period_ns / 2:
+            back = (n for n, hole in enumerate(self.open[1:count], 1) if hole.step_ns <= 0)
+            count = next(back, count)  # it is of a step back that this reading does not know yet
+        else:
+            begun_ns = until_ns + max(0, -step_ns)
+            held = [self.open[0], *(h for h in self.open[1:] if h.start_ns <= begun_ns)]
+            count = max(count, 1 + held.index(self._most_likely(held, step_ns)))
+        taken, self.open = self.open[:count], self.open[count:]
+        return taken
+
+    def _after(self, hole: Hole) -> list[_Reading]:
+        """The readings that were begun when the packet after the jump had arrived."""
+        return [r for r in self._readings if r.before_ns >= hole.arrival_after_ns]
 
     def _read(self, pair: ClockPair) -> _Reading:
         offset_ns = pair.device_ns - pair.host_ns
@@ -145,32 +212,54 @@ class WallJumps:
         return [reading for reading in recent if reading.blur_ns <= sharp][-1]
 
     def _by_step(self, holes: list[Hole], then: _Reading, now: _Reading) -> list[Decision]:
-        if then.error_ns is not None and now.error_ns is not None:
-            step_ns = now.error_ns - then.error_ns
-        else:
-            step_ns = now.offset_ns - then.offset_ns
+        step_ns = now.step_since(then)
         blur_ns = then.blur_ns + now.blur_ns
         if abs(step_ns) < self._period_ns / 2:
             return [Decision(hole, self._snap(hole, 0, blur_ns)) for hole in holes]
         if abs(step_ns) <= blur_ns:
             return [self._by_arrival(hole) for hole in holes]
 
-        def disagreement(stepped: Hole) -> float:
-            """How ill the arrivals fit if the step was in this hole."""
-            return abs(stepped.step_ns - step_ns - stepped.arrival_step_ns) - abs(
-                stepped.step_ns - stepped.arrival_step_ns
-            )
-
-        stepped = min(holes, key=disagreement)
+        stepped = self._most_likely(holes, step_ns)
         log.info("the device's wall clock was stepped by %.1f ms", step_ns / 1e6)
         self.steps.append(
             ClockStep(stepped.arrival_after_ns, stepped.start_ns, stepped.stop_ns, step_ns)
         )
-        self._readings.clear()
+        # What was read before the step still serves the jumps after it, once moved by the step.
+        # A reading near the present one was taken after the step, before its packets arrived.
+        self._readings = deque(
+            (
+                reading
+                if abs(now.offset_ns - reading.offset_ns) < abs(step_ns) / 2
+                else reading.moved(step_ns)
+                for reading in self._readings
+            ),
+            _READINGS_KEPT,
+        )
         return [
             Decision(hole, self._snap(hole, step_ns if hole is stepped else 0, blur_ns))
             for hole in holes
         ]
+
+    def _most_likely(self, holes: list[Hole], step_ns: int) -> Hole:
+        """Which of several jumps held the step: the one that leaves whole periods everywhere, and
+        of those that fit alike the one that leaves the packets' arrivals most in step."""
+        if len(holes) == 1:
+            return holes[0]
+        off_grid = [self._off_grid(hole, step_ns) - self._off_grid(hole, 0) for hole in holes]
+        by_arrival = [
+            abs(hole.step_ns - step_ns - hole.arrival_step_ns)
+            - abs(hole.step_ns - hole.arrival_step_ns)
+            for hole in holes
+        ]
+        best = min(off_grid) + _ON_GRID
+        at = min((n for n, off in enumerate(off_grid) if off <= best), key=by_arrival.__getitem__)
+        return holes[at]
+
+    def _off_grid(self, hole: Hole, step_ns: int) -> float:
+        """How far a hole less the step is from one period or more, in periods."""
+        slots = (hole.step_ns - step_ns) / self._period_ns
+        whole = slots if hole.resting or hole.empty else round(slots)
+        return abs(slots - max(1, whole))
 
     def _snap(self, hole: Hole, step_ns: int, blur_ns: int) -> float:
         """True time of the hole; whole periods where readings were given on both sides."""
