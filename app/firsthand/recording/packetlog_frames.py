@@ -89,11 +89,9 @@ def frame(
     payload: bytes | memoryview = b"",
     *,
     stream: int = 0,
-    seq: int = 0,
-    flags: int = 0,
-    device_ns: int = 0,
 ) -> Pieces:
-    """One frame as pieces to be written one after the other; the payload is not copied.
+    """One frame of an entry other than a packet, as pieces to be written one after the other; the
+    payload is not copied.
 
     Raises ``struct.error`` where a number does not fit.
     """
@@ -106,9 +104,9 @@ def frame(
         stream,
         len(fields),
         len(payload),
-        seq,
-        flags,
-        device_ns,
+        0,
+        0,
+        0,
         host_ns,
         crc32(payload, crc32(fields)),
     )

@@ -1,8 +1,8 @@
-"""Writes one segment of a packet log: queue, one batched write, one sync.
+"""Writes one segment of a packet log: one batched write, one sync, four times a second.
 
-Entries are queued by any thread and reach the file with ``flush``. Nothing written is touched
-again. After a write or sync that failed the file is never written or synced again: the kernel may
-have dropped the pages of a failed sync and report the next one as good.
+Nothing written is touched again. After a write or sync that failed the file is never written or
+synced again: the kernel may have dropped the pages of a failed sync and report the next one as
+good.
 """
 
 import logging
@@ -10,45 +10,20 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
-from firsthand.api import (
-    ClockPair,
-    GapRow,
-    Packet,
-    RecordingError,
-    StorageError,
-    StreamSchema,
-    StreamState,
-)
+from firsthand.api import StorageError, StreamSchema
 from firsthand.recording.logfile import LogFile, open_log_file
-from firsthand.recording.packetlog_frames import (
-    FILE_HEADER,
-    FILE_MAGIC,
-    HEAD_BYTES,
-    MAX_BODY_BYTES,
-    Kind,
-    frame,
-    to_json,
-)
-from firsthand.streams.clock import Epoch
+from firsthand.recording.packetlog_frames import FILE_HEADER, FILE_MAGIC
+from firsthand.recording.packetlog_queue import LogQueue
 
 DECLARE_AGAIN_S: Final = 30.0
 KEEP_UNSYNCED_BYTES: Final = 64 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
-
-
-class JsonRow(Protocol):
-    """A row that knows its JSON: ``HealthSnapshot``."""
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +37,11 @@ class HandOver:
     pieces: list[bytes | memoryview]
 
 
-class LogWriter:
+class LogWriter(LogQueue):
     """Appends entries to one segment.
 
-    ``carry_on`` is what a segment that failed handed over. Bytes of a packet must not change
-    after it was queued; a writable ``memoryview`` is copied for that reason.
-
-    Raises ``StorageError`` where the file cannot be made; it must not exist.
+    ``carry_on`` is what a segment that failed handed over. Raises ``StorageError`` where the file
+    cannot be made; it must not exist.
     """
 
     def __init__(
@@ -80,22 +53,17 @@ class LogWriter:
         opener: Callable[[Path], LogFile] = open_log_file,
         keep_unsynced_bytes: int = KEEP_UNSYNCED_BYTES,
     ) -> None:
+        begun = carry_on or HandOver(secrets.randbits(32), 0, {}, [])
+        super().__init__(begun.log_id, session, begun.sequence, begun.streams)
         self.path = path
-        self.log_id: Final = carry_on.log_id if carry_on else secrets.randbits(32)
-        self._queue_lock = threading.Lock()
-        self._file_lock = threading.Lock()
-        self._sync_lock = threading.Lock()
-        self._queued: list[bytes | memoryview] = []
-        # Batches written but not known to be on disk, each with the file's length after it.
-        self._unsynced: deque[tuple[int, list[bytes | memoryview]]] = deque()
-        self._keep_unsynced = keep_unsynced_bytes
-        self.queued_bytes = 0
         self.written_bytes = 0
         self.synced_bytes = 0
         self.broken: StorageError | None = None
-        self._sequence = carry_on.sequence if carry_on else 0
-        self._streams = dict(carry_on.streams) if carry_on else {}
-        self._session = dict(session)
+        self._file_lock = threading.Lock()
+        self._sync_lock = threading.Lock()
+        # Batches written but not known to be on disk, each with the file's length after it.
+        self._unsynced: deque[tuple[int, list[bytes | memoryview]]] = deque()
+        self._keep_unsynced = keep_unsynced_bytes
         self._declared_s = time.monotonic()
         try:
             self._file = opener(path)
@@ -106,151 +74,7 @@ class LogWriter:
             ) from error
         self._queue([FILE_HEADER.pack(FILE_MAGIC, self.log_id)])
         self._queue_declarations()
-        if carry_on:
-            self._queue(carry_on.pieces)
-
-    # -- entries -------------------------------------------------------------------------------
-
-    def declare(self, schema: StreamSchema) -> None:
-        """Announce a stream; its packets are refused before that."""
-        if schema.name in self._streams:
-            raise RecordingError(f"The stream {schema.name!r} is declared twice.")
-        with self._queue_lock:
-            number = len(self._streams)
-            self._streams[schema.name] = (number, schema)
-            self._put(Kind.STREAM, 0, to_json(schema.to_json()), stream=number)
-
-    def packet(self, packet: Packet) -> None:
-        """Queue a packet.
-
-        Raises ``KeyError`` for a stream not declared, ``struct.error`` for times or numbers out of
-        range, ``RecordingError`` for a packet too large; nothing is queued then.
-        """
-        payload = packet.payload
-        if isinstance(payload, memoryview):
-            payload = payload.cast("B") if payload.readonly else bytes(payload)
-        if len(payload) + len(packet.fields) > MAX_BODY_BYTES:
-            raise RecordingError(f"A packet of {len(payload)} bytes is too large for the log.")
-        with self._queue_lock:
-            self._put(
-                Kind.PACKET,
-                packet.arrival_ns,
-                packet.fields,
-                payload,
-                stream=self._streams[packet.stream][0],
-                seq=packet.seq,
-                flags=int(packet.flags),
-                device_ns=packet.device_ns,
-            )
-
-    def gap(self, gap: GapRow) -> None:
-        self._json(
-            Kind.GAP,
-            {
-                "stream": gap.stream,
-                "start_ns": gap.start_ns,
-                "stop_ns": gap.stop_ns,
-                "cause": gap.cause,
-                "packets_lost": gap.packets_lost,
-            },
-        )
-
-    def clock(self, pair: ClockPair) -> None:
-        self._json(
-            Kind.CLOCK,
-            {
-                "clock": pair.clock.value,
-                "host_before_ns": pair.host_before_ns,
-                "host_after_ns": pair.host_after_ns,
-                "device_ns": pair.device_ns,
-                "epoch": pair.epoch,
-            },
-        )
-
-    def epoch(self, epoch: Epoch) -> None:
-        about = {"clock": epoch.clock.value, "epoch": epoch.epoch, "reason": epoch.reason}
-        self._json(Kind.EPOCH, about, epoch.host_ns)
-
-    def calibration(
-        self,
-        name: str,
-        values: Mapping[str, npt.NDArray[Any]],
-        about: Mapping[str, Any],
-        host_ns: int | None = None,
-    ) -> None:
-        """Queue a calibration. Raises ``RecordingError`` for arrays that are not plain numbers."""
-        arrays = {key: np.ascontiguousarray(value) for key, value in values.items()}
-        if any(array.dtype.kind not in "biufcSV" for array in arrays.values()):
-            raise RecordingError(f"The calibration {name!r} holds something other than numbers.")
-        listed = [[key, a.dtype.str, list(a.shape)] for key, a in arrays.items()]
-        head = to_json({"name": name, "arrays": listed, "about": dict(about)})
-        body = b"".join(array.tobytes() for array in arrays.values())
-        if len(body) + len(head) > MAX_BODY_BYTES:
-            raise RecordingError(f"The calibration {name!r} is too large for the log.")
-        with self._queue_lock:
-            self._put(Kind.CALIBRATION, _now(host_ns), head, body)
-
-    def note(self, kind: str, about: Mapping[str, Any], host_ns: int | None = None) -> None:
-        self._json(Kind.NOTE, {"kind": kind, "about": dict(about)}, host_ns)
-
-    def state(
-        self, stream: str, state: StreamState, reason: str = "", host_ns: int | None = None
-    ) -> None:
-        about = {"stream": stream, "state": state.value, "reason": reason}
-        self._json(Kind.STATE, about, host_ns)
-
-    def health(self, rows: Sequence[JsonRow], host_ns: int | None = None) -> None:
-        self._json(Kind.HEALTH, {"rows": [row.to_json() for row in rows]}, host_ns)
-
-    def end(self, reason: str, host_ns: int | None = None) -> None:
-        """Queue the last entry: the log was closed on purpose."""
-        self._json(Kind.END, {"reason": reason}, host_ns)
-
-    def _json(self, kind: Kind, about: Mapping[str, Any], host_ns: int | None = None) -> None:
-        body = to_json(about)
-        with self._queue_lock:
-            self._put(kind, _now(host_ns), body)
-
-    def _put(
-        self,
-        kind: Kind,
-        host_ns: int,
-        fields: bytes,
-        payload: bytes | memoryview = b"",
-        *,
-        stream: int = 0,
-        seq: int = 0,
-        flags: int = 0,
-        device_ns: int = 0,
-    ) -> None:
-        """Frame and queue an entry; the caller holds the queue's lock, so order is count."""
-        declares = kind in (Kind.SESSION, Kind.STREAM)
-        number = 0 if declares else self._sequence + 1
-        pieces = frame(
-            self.log_id,
-            number,
-            kind,
-            host_ns,
-            fields,
-            payload,
-            stream=stream,
-            seq=seq,
-            flags=flags,
-            device_ns=device_ns,
-        )
-        if not declares:
-            self._sequence = number
-        self._queued += pieces
-        self.queued_bytes += HEAD_BYTES + len(fields) + len(payload)
-
-    def _queue(self, pieces: Sequence[bytes | memoryview]) -> None:
-        self._queued += pieces
-        self.queued_bytes += sum(map(len, pieces))
-
-    def _queue_declarations(self) -> None:
-        self._put(Kind.SESSION, _now(None), to_json(self._session))
-        for number, schema in self._streams.values():
-            self._put(Kind.STREAM, _now(None), to_json(schema.to_json()), stream=number)
+        self._queue(begun.pieces)
 
     def hand_over(self) -> "HandOver":
         """Give everything not known to be on disk away; this writer is done for."""
@@ -259,8 +83,6 @@ class LogWriter:
             self._unsynced.clear()
             self._queued, self.queued_bytes = [], 0
             return HandOver(self.log_id, self._sequence, self._streams, pieces)
-
-    # -- the file ------------------------------------------------------------------------------
 
     def flush(self) -> int:
         """Write everything queued, in one call to the system where it takes one; give its size.
@@ -325,7 +147,3 @@ class LogWriter:
             try_this="Check the disk: is it full, unplugged or write-protected?",
         )
         return self.broken
-
-
-def _now(host_ns: int | None) -> int:
-    return time.perf_counter_ns() if host_ns is None else host_ns

@@ -32,9 +32,10 @@ _log = logging.getLogger(__name__)
 class Recorder:
     """Takes what devices deliver, stores it, keeps the accounts, and then shows it.
 
-    ``start`` raises ``StorageError`` where nothing can be written and ``SettingsError`` where two
-    devices name a stream alike; after that nothing raises: trouble is in ``status`` and in the
-    log. When it ends by itself (no room, nothing can be written) ``ended`` is set.
+    Making it raises ``SettingsError`` where two devices name a stream alike, ``begin``
+    ``StorageError`` where nothing can be written; after that nothing raises: trouble is in
+    ``status`` and in the log. When it ends by itself (no room, nothing can be written) ``ended``
+    is set.
     """
 
     def __init__(
@@ -65,7 +66,6 @@ class Recorder:
         self._quiet = threading.Event()
         self._utc = UtcClock()
         self._streams: dict[str, RecordedStream] = {}
-        self._sinks: list[RecorderSink] = []
         self._devices: Devices | None = None
         self._keeper = threading.Thread(target=self._keep, name="recorder-keeper", daemon=True)
 
@@ -75,7 +75,12 @@ class Recorder:
         return self._schemas
 
     def start(self) -> None:
-        """Begin: disk first, then devices."""
+        """Begin, and open the devices."""
+        self.begin()
+        self.open_devices()
+
+    def begin(self) -> None:
+        """Open the log and be ready for packets."""
         self._log = self._begin_log()
         started_ns = self._start.host_ns
         for schema in self._schemas.values():
@@ -89,17 +94,22 @@ class Recorder:
             self._warnings,
         )
         self._measure_utc()
+        self._look_at_disk()
+        self._keeper.start()
+
+    def open_devices(self) -> None:
+        """Let the devices deliver. One that cannot be opened is told of in the status."""
         driven = []
         for device in self._to_open:
             names = [schema.name for schema in device.schemas()]
             streams = {name: self._streams[name] for name in names}
             sink = RecorderSink(device.name, streams, self._log, self._warnings.warn)
-            self._sinks.append(sink)
             driven.append(Driven(device, sink))
-        self._look_at_disk()
-        self._state = RecorderState.RECORDING
-        self._keeper.start()
-        self._devices = Devices(driven, self._warnings.warn)
+        with self._stopping:
+            if self._stop_ns is not None:
+                return
+            self._devices = Devices(driven, self._warnings.warn)
+            self._state = RecorderState.RECORDING
         self._devices.open()
 
     def status(self) -> RecorderStatus:
@@ -137,8 +147,8 @@ class Recorder:
             self._state = RecorderState.STOPPING
             self._reason = reason
             self._quiet.set()
-            for sink in self._sinks:
-                sink.close(reason)
+            for stream in self._streams.values():
+                stream.close(reason)
             self._close_log()
             if self._devices is not None:
                 self._devices.close(close_s)

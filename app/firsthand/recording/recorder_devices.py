@@ -42,7 +42,9 @@ class Devices:
                 _log.warning("device %s has not finished opening", driven.device.name)
 
     def close(self, timeout_s: float = _CLOSE_S) -> None:
-        """Close all at once."""
+        """Close all at once. What they say from now on belongs to nobody."""
+        for driven in self._driven:
+            driven.sink.closed = True
         threads = self._each("close", self._close)
         _join(threads, timeout_s)
         for driven, thread in zip(self._driven, threads, strict=True):

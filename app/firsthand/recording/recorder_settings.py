@@ -37,6 +37,8 @@ class RecorderSettings(BaseModel):
     orphan_after_s: float = Field(default=600.0, gt=0)
     """Without anybody attached for so long the recorder closes the recording itself."""
     rehearsal: bool = False
+    plugins: list[str] | None = None
+    """Installed plugins to load, where the app has found them good; None: all of them."""
     extra_plugins: list[str] = Field(default_factory=list)
     """Modules with hooks, besides the installed plugins."""
     flush_every_s: float = Field(default=0.25, gt=0)

@@ -96,12 +96,6 @@ class RecorderSink:
         if not self.closed:
             self._log.write(lambda to: to.note(kind, {"device": self.device, **about}))
 
-    def close(self, reason: str) -> None:
-        """Take nothing any more. What a device says while it closes belongs to nobody."""
-        self.closed = True
-        for stream in self.streams.values():
-            stream.close(reason)
-
     def failed(self, reason: str) -> None:
         """The device broke inside."""
         for stream in self.streams.values():

@@ -2,7 +2,7 @@
 
 Packet ``seq`` of a stream always has the same bytes and the same device time, so that a test knows
 what must be in a recording. With ``ledger`` it also counts, in a file that outlives any kill, what
-it has handed over. Use it in a recorder's process with ``extra_plugins=["firsthand.testing.devices"]``.
+it has handed over. A recorder's process takes it with ``extra_plugins=[devices.MODULE]``.
 """
 
 import contextlib
