@@ -1,3 +1,23 @@
 """Firsthand: study software for learning from a demonstration."""
 
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from firsthand.recording.reader.recording import Recording
+
+__all__ = ["__version__", "open"]
 __version__ = "0.1.0"
+
+
+def open(  # noqa: A001  (firsthand.open is what researchers type)
+    path: str | os.PathLike[str], *, trusted: bool = False
+) -> "Recording":
+    """Open a recording for reading: a session's folder, or its ``raw.h5``.
+
+    Times are seconds from the start of the session, or UTC ``datetime``; see ``Recording``.
+    ``trusted`` leaves out the look at the file's structure in a limited process.
+    """
+    from firsthand.recording.reader.opening import open_recording
+
+    return open_recording(path, trusted=trusted)

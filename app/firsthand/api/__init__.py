@@ -22,6 +22,7 @@ from firsthand.api.errors import (
     StorageError,
 )
 from firsthand.api.exporter import Exporter
+from firsthand.api.flat import FlatColumn, flat_columns
 from firsthand.api.hooks import PROJECT, hookimpl, hookspec
 from firsthand.api.simulator import SimulatedFault, Simulator
 from firsthand.api.streams import (
@@ -34,7 +35,7 @@ from firsthand.api.streams import (
     StreamRole,
     StreamSchema,
 )
-from firsthand.api.view import Frame, GapRow, Progress, RecordingView
+from firsthand.api.view import Frame, GapRow, Progress, RecordingView, Sound
 
 __all__ = [
     "POSE",
@@ -51,6 +52,7 @@ __all__ = [
     "DeviceSink",
     "Exporter",
     "FirsthandError",
+    "FlatColumn",
     "Frame",
     "GapCause",
     "GapRow",
@@ -66,10 +68,12 @@ __all__ = [
     "SettingsError",
     "SimulatedFault",
     "Simulator",
+    "Sound",
     "StorageError",
     "StreamRole",
     "StreamSchema",
     "StreamState",
+    "flat_columns",
     "hookimpl",
     "hookspec",
 ]

@@ -43,6 +43,20 @@ class GapRow:
     packets_lost: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Sound from one moment on: ``samples`` (n, channels) float32 from −1 to 1.
+
+    Sample k lies ``k / rate_hz`` seconds after ``start_s`` by the session's time. Where nothing was
+    recorded samples are zero and ``present`` (n,) is False.
+    """
+
+    start_s: float
+    rate_hz: float
+    samples: npt.NDArray[np.float32]
+    present: npt.NDArray[np.bool_]
+
+
 class RecordingView(Protocol):
     """A recording as plugins see it. Times are seconds from the start of the session."""
 
@@ -58,6 +72,10 @@ class RecordingView(Protocol):
     @property
     def duration_s(self) -> float: ...
 
+    @property
+    def start_utc_ns(self) -> int:
+        """The start of the session, nanoseconds since 1970-01-01 UTC."""
+
     def times_s(self, stream: str) -> npt.NDArray[np.float64]:
         """Time of every packet (or row) of a stream, by the clock fit."""
 
@@ -68,6 +86,13 @@ class RecordingView(Protocol):
         """Stored packets by index, payload included."""
 
     def gaps(self, stream: str) -> Sequence[GapRow]: ...
+
+    def sound(self, stream: str, start_s: float, stop_s: float) -> Sound:
+        """Sound of a microphone by the session's time, drift of its crystal taken out."""
+
+    def gaze_pixels(self) -> npt.NDArray[np.float64]:
+        """Where each record of the gaze stream falls in the video picture nearest in time:
+        (n, 2) pixels from the top left, NaN where there is no such place."""
 
 
 class Progress(Protocol):

@@ -11,6 +11,8 @@ DELAY_NS: Final = 4_000_000
 _FOCAL: Final = 0.9
 CLICK_EVERY_S: Final = 0.5
 CLICK_SAMPLES: Final = 48
+PACKET_SAMPLES: Final = 768
+_FIRST_S: Final = 0.2
 
 Clock = Callable[[int], int]
 
@@ -59,40 +61,36 @@ def motion(schema: StreamSchema, seconds: float, first_ns: int, device: Clock) -
     return packets
 
 
+def click_times(seconds: float) -> list[float]:
+    """Seconds from the session's start at which ``sound`` clicks."""
+    ends_s = _FIRST_S + seconds - 0.05
+    return [at * CLICK_EVERY_S for at in range(1, int(ends_s / CLICK_EVERY_S) + 1)]
+
+
 def sound(
     schema: StreamSchema, seconds: float, first_ns: int, device: Clock, ppm: float = 0.0
 ) -> list[Packet]:
-    """Silence with a click at every half second of the session (counted from 200 ms before the
-    first sample), from a crystal that is ``ppm`` fast."""
-    per_packet = 768
+    """Silence with clicks at ``click_times``, from a crystal that is ``ppm`` fast. The first sample
+    is heard 0.2 s after the session's start."""
     rate = schema.sample_hz * (1.0 + ppm * 1e-6)
-    count = int(seconds * rate / per_packet)
-    samples = np.zeros((count * per_packet, schema.channels), "<i2")
+    count = int(seconds * rate / PACKET_SAMPLES)
+    samples = np.zeros((count * PACKET_SAMPLES, schema.channels), "<i2")
     click = np.round(20000 * np.hanning(CLICK_SAMPLES + 1)[:-1]).astype("<i2")
-    start_s = 0.2
-    at = 1
-    while (begin := round((at * CLICK_EVERY_S - start_s) * rate)) + CLICK_SAMPLES < len(samples):
-        if begin >= 0:
-            # Centred on the moment itself.
-            samples[max(0, begin - CLICK_SAMPLES // 2) :][:CLICK_SAMPLES] = click[:, None]
-        at += 1
+    for click_s in click_times(seconds):
+        begin = round((click_s - _FIRST_S) * rate) - CLICK_SAMPLES // 2  # centred on the moment
+        room = samples[begin : begin + CLICK_SAMPLES]
+        room[:] = click[: len(room), None]
     packets = []
     record = np.zeros(1, schema.dtype)
-    record["samples"] = per_packet
+    record["samples"] = PACKET_SAMPLES
     for seq in range(count):
-        host_ns = first_ns + round(seq * per_packet * 1e9 / rate)
-        payload = samples[seq * per_packet : (seq + 1) * per_packet].tobytes()
+        host_ns = first_ns + round(seq * PACKET_SAMPLES * 1e9 / rate)
+        payload = samples[seq * PACKET_SAMPLES : (seq + 1) * PACKET_SAMPLES].tobytes()
         flags = PacketFlags.NEW_CONNECTION if seq == 0 else PacketFlags.NONE
+        arrival_ns = host_ns + DELAY_NS + 16_000_000
+        device_ns = device(host_ns) // 100 * 100
         packets.append(
-            Packet(
-                schema.name,
-                seq,
-                device(host_ns) // 100 * 100,
-                host_ns + DELAY_NS + 16_000_000,
-                record.tobytes(),
-                payload,
-                flags,
-            )
+            Packet(schema.name, seq, device_ns, arrival_ns, record.tobytes(), payload, flags)
         )
     return packets
 

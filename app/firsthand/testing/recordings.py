@@ -17,7 +17,7 @@ from firsthand.recording.packetlog import LogWriter
 from firsthand.recording.session_folder import segment_name
 from firsthand.streams.clock import Epoch
 from firsthand.streams.gaps import GapTracker
-from firsthand.testing.recorded_signals import gaze, hands, motion, sound
+from firsthand.testing.recorded_signals import click_times, gaze, hands, motion, sound
 from firsthand.testing.recorded_video import encode
 from firsthand.testing.recorded_words import EET, IMU, MIC, SI, pv_schema
 
@@ -102,7 +102,7 @@ def small_world(
     if "mic" in wanted:
         world.schemas["mic"] = MIC
         world.packets["mic"] = sound(MIC, seconds, first, device, mic_ppm)
-        world.click_s = [at / 2 for at in range(1, int(2 * seconds)) if at / 2 > 0.3]
+        world.click_s = click_times(seconds)
     world.gaze_target_px = (0.625 * size_px[0], 0.375 * size_px[1])
     world.joint_px = (0.25 * size_px[0], 0.75 * size_px[1])
     world.pairs = _pairs(seconds, device, wall_step_ns, wall_step_s)

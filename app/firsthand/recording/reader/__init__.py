@@ -1,0 +1,1 @@
+"""Reading recordings: ``firsthand.open`` and what it gives."""
