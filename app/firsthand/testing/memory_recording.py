@@ -7,9 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from firsthand.api import Clock, Column, GapRow, Packet, PacketFlags, StreamRole, StreamSchema
+from firsthand.api import (
+    Clock,
+    Column,
+    GapRow,
+    Packet,
+    PacketFlags,
+    Sound,
+    StreamRole,
+    StreamSchema,
+)
 
 SECOND_NS = 1_000_000_000
+START_UTC_NS = 1_800_000_000 * SECOND_NS
 
 
 class MemoryRecording:
@@ -49,6 +59,10 @@ class MemoryRecording:
     def duration_s(self) -> float:
         return (self._stop_ns - self._start_ns) / 1e9
 
+    @property
+    def start_utc_ns(self) -> int:
+        return START_UTC_NS
+
     def times_s(self, stream: str) -> npt.NDArray[np.float64]:
         schema = self._schemas[stream]
         if schema.row_time is not None:
@@ -69,6 +83,26 @@ class MemoryRecording:
 
     def gaps(self, stream: str) -> Sequence[GapRow]:
         return [gap for gap in self._gaps if gap.stream == stream]
+
+    def sound(self, stream: str, start_s: float, stop_s: float) -> Sound:
+        """Each ``PCM_S16`` packet at its own time."""
+        schema = self._schemas[stream]
+        rate = schema.sample_hz
+        count = max(round((stop_s - start_s) * rate), 0)
+        samples = np.zeros((count, schema.channels), np.float32)
+        present = np.zeros(count, np.bool_)
+        for packet, at_s in zip(self._packets[stream], self.times_s(stream), strict=True):
+            pcm = np.frombuffer(packet.payload, "<i2").reshape(-1, schema.channels) / 32768
+            places = np.arange(len(pcm)) + round((float(at_s) - start_s) * rate)
+            inside = (places >= 0) & (places < count)
+            samples[places[inside]] = pcm[inside]
+            present[places[inside]] = True
+        return Sound(start_s, rate, samples, present)
+
+    def gaze_pixels(self) -> npt.NDArray[np.float64]:
+        """Nowhere: this recording knows no camera."""
+        gaze = [s.name for s in self._schemas.values() if s.role is StreamRole.GAZE]
+        return np.full((sum(len(self.records(name)) for name in gaze), 2), np.nan)
 
 
 GAZE = StreamSchema(
