@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 
 from firsthand_hl2ss.simulator.render_canvas import Canvas, Texture, shade, to_yuv
-from firsthand_hl2ss.simulator.scene_geometry import Camera, unit, vector
+from firsthand_hl2ss.simulator.scene_geometry import Camera, cross, unit, vector
 from firsthand_hl2ss.simulator.scene_world import THINGS, Colour, Shape, Thing
 from firsthand_hl2ss.simulator.source import F8, U1
 
@@ -235,8 +235,8 @@ class ThingPainter:
         if stands:
             self._shadow(canvas, camera, mark - vector(0.0, radius, 0.0), radius * 0.8)
         back = unit(camera.position - mark)
-        right = unit(np.cross(camera.pose[1, :3], back))
-        up = np.cross(back, right)
+        right = unit(cross(camera.pose[1, :3], back))
+        up = cross(back, right)
         corners = [-right + up, right + up, right - up, -right - up]
         # A sphere shows itself a little larger than its great circle.
         grow = radius / math.sqrt(1 - (radius / np.linalg.norm(camera.position - mark)) ** 2)

@@ -22,8 +22,17 @@ def vector(*xyz: float) -> F8:
 
 def unit(v: npt.ArrayLike) -> F8:
     array = np.asarray(v, dtype=np.float64)
+    if array.ndim == 1:
+        return array / math.sqrt(array.dot(array))
     out: F8 = array / np.linalg.norm(array, axis=-1, keepdims=True)
     return out
+
+
+def cross(a: F8, b: F8) -> F8:
+    """Of two vectors (3,): ten times as fast as numpy's, which is made for many at once."""
+    ax, ay, az = a.tolist()
+    bx, by, bz = b.tolist()
+    return np.array((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
 
 
 def ease(s: float) -> float:
@@ -49,16 +58,16 @@ def turn(yaw: float, pitch: float, roll: float = 0.0) -> F8:
     cy, sy, cp, sp = math.cos(yaw), math.sin(yaw), math.cos(pitch), math.sin(pitch)
     right = vector(cy, 0.0, -sy)
     back = vector(sy * cp, -sp, cy * cp)
-    up = np.cross(back, right)
+    up = cross(back, right)
     cr, sr = math.cos(roll), math.sin(roll)
-    return np.stack([cr * right + sr * up, cr * up - sr * right, back])
+    return np.array((cr * right + sr * up, cr * up - sr * right, back))
 
 
 def facing(back: F8, up_hint: F8) -> F8:
     """Axes whose third is ``back`` and whose second is as near ``up_hint`` as can be."""
     z = unit(back)
-    x = unit(np.cross(up_hint, z))
-    return np.stack([x, np.cross(z, x), z])
+    x = unit(cross(up_hint, z))
+    return np.array((x, cross(z, x), z))
 
 
 def quaternion(axes: F8) -> F8:
