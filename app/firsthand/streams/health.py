@@ -118,7 +118,10 @@ class StreamHealth:
         self._arrival_ns = arrival_ns
 
     def lost(self, packets: int, seconds: float) -> None:
-        """Count a gap of ``packets`` (−1: unknown, counted as none) that lasted ``seconds``."""
+        """Count a gap of ``packets`` (−1: unknown, counted as none) that lasted ``seconds``. A gap
+        of 0 is none: the device had nothing to send."""
+        if packets == 0:
+            return
         self._longest_s = max(self._longest_s, seconds)
         if packets > 0:
             self._dropped += packets

@@ -198,7 +198,7 @@ def hides(losses: dict[int, int], slot: int, step_ms: int) -> bool:
     return missing > 0 and abs(step_ms * MS / PERIOD_NS) < missing + 1 and step_ms < 0
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     losses=st.dictionaries(st.integers(20, 1_300), st.integers(1, 120), max_size=4),
     steps=st.dictionaries(
