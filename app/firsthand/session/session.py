@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firsthand.api import CheckItem, FirsthandError, StorageError
-from firsthand.recording.journal import FILE_NAME, Journal
+from firsthand.api import CheckItem, FirsthandError
 from firsthand.recording.recorder_settings import RecorderSettings, RecorderStatus
 from firsthand.recording.session_folder import new_session_folder
 from firsthand.session import answers as a
 from firsthand.session import commands as c
 from firsthand.session import effects as e
 from firsthand.session.consent import checked_answers, is_refused, refused_data
+from firsthand.session.diary import Diary
 from firsthand.session.hearing import is_heard
 from firsthand.session.keeper import RecorderKeeper
 from firsthand.session.machine import Mode, NotNowError, Recorder, Status, advance, begin
@@ -75,10 +75,12 @@ class Session:
         self._answers: dict[str, dict[str, Any]] = {}
         self._consent: dict[str, bool] = {}
         self._trouble: list[str] = []
-        self._journal = Journal(self.folder / FILE_NAME)
-        self._write("session.made", plan.facts(self.folder.name) | {"rehearsal": plan.rehearsal})
+        self._diary = Diary(self.folder, self._shout)
+        self._diary.write(
+            "session.made", plan.facts(self.folder.name) | {"rehearsal": plan.rehearsal}
+        )
         if plan.pairing is not None and plan.pairing.override is not None:
-            self._write("pairing.overridden", plan.pairing.to_json(), by="administrator")
+            self._diary.write("pairing.overridden", plan.pairing.to_json(), by="administrator")
 
     @property
     def step(self) -> Step:
@@ -129,17 +131,17 @@ class Session:
                 case Consent():
                     given = checked_answers(step, answers)
                     self._consent = given
-                    self._write("consent.answered", about | {"answers": given}, by=by)
+                    self._diary.write("consent.answered", about | {"answers": given}, by=by)
                     self._store(step.id, given)
                     refused = is_refused(step, given)
                     self.do(c.ConsentRefused() if refused else c.ConsentGiven(), by=by)
                 case Form():
                     fitting = a.checked_form(step, answers)
-                    self._write("form.answered", about | {"answers": fitting}, by=by)
+                    self._diary.write("form.answered", about | {"answers": fitting}, by=by)
                     self._store(step.id, fitting)
                 case Checklist():
                     ticked = a.checked_ticks(step, answers)
-                    self._write("checklist.ticked", about | {"items": ticked}, by=by)
+                    self._diary.write("checklist.ticked", about | {"items": ticked}, by=by)
                     self._store(step.id, ticked)
                 case _:
                     raise NotNowError(f"There is nothing to answer at the step {step.id!r}.")
@@ -147,7 +149,7 @@ class Session:
     def mark(self, words: str, *, by: str = "administrator") -> None:
         """Keep a remark, with its time, in the journal."""
         with self._lock:
-            self._write("mark", {"step": self.step.id, "words": words}, by=by)
+            self._diary.write("mark", {"step": self.step.id, "words": words}, by=by)
 
     def hear(self, words: str, *, by: str = "participant") -> None:
         """Take in words that were said. Agreed ones cue the administrator, and nothing else."""
@@ -167,7 +169,7 @@ class Session:
             found = [
                 {"name": item.name, "good": item.good, "words": item.words} for item in self.headset
             ]
-            self._write("headset.checked", {"items": found})
+            self._diary.write("headset.checked", {"items": found})
             return self.headset
 
     def watch(self) -> Status:
@@ -193,14 +195,14 @@ class Session:
         """Let the recorder run on without this program, which is about to end or to hang."""
         with self._lock:
             self._keeper.detach()
-            self._journal.close()
+            self._diary.close()
 
     def _one(self, command: c.Command, by: str) -> None:
         after, effects = advance(self.status, command)
         if after == self.status and not effects:
             return
         # Written before it is carried out: who starts again after a crash knows what was meant.
-        self._write("command", c.command_to_json(command), by=by)
+        self._diary.write("command", c.command_to_json(command), by=by)
         self.status = after
         for effect in effects:
             self._carry_out(effect)
@@ -212,7 +214,7 @@ class Session:
             case e.EndStep(at=at, take=take, how=how, reason=reason):
                 seconds = round(self._clock_s() - self._begun_s, 3)
                 about = {"step": self.plan.phase.steps[at].id, "take": take, "how": how}
-                self._write("step.ended", about | {"reason": reason, "seconds": seconds})
+                self._diary.write("step.ended", about | {"reason": reason, "seconds": seconds})
                 self._keeper.note("step.ended", about)
                 self._timer.clear()
             case e.StartTimer(at=at, take=take, after_s=after_s):
@@ -242,7 +244,7 @@ class Session:
         sheet = getattr(step, "sheet", None)
         if sheet is not None:
             about |= {"sheet": sheet, "sheet_version": self.plan.protocol.sheets[sheet].version}
-        self._write("step.begun", about)
+        self._diary.write("step.begun", about)
         self._keeper.note("step.begun", {"step": step.id, "take": take})
         again = f" (take {take})" if take > 1 else ""
         self._say(Level.INFO, f"{step.title}{again}")
@@ -260,12 +262,14 @@ class Session:
             news = self._keeper.start(start, settings)
         except FirsthandError as error:
             news = c.RecorderFailed(str(error))
-        self._write("recorder.started" if self._keeper.pid else "recorder.failed", _about(news))
+        self._diary.write(
+            "recorder.started" if self._keeper.pid else "recorder.failed", _about(news)
+        )
         self.do(news, by="app")
 
     def _stop_recorder(self) -> None:
         news = self._keeper.stop()
-        self._write("recorder.stopped", _about(news))
+        self._diary.write("recorder.stopped", _about(news))
         self.do(news, by="app")
 
     def _look_at_recorder(self) -> list[c.Command]:
@@ -273,13 +277,13 @@ class Session:
             return []
         news = self._keeper.look()
         if self._keeper.is_silent:
-            self._write("recorder.silent")
+            self._diary.write("recorder.silent")
             words = "The recorder does not answer at the moment. It may still be recording."
             self._say(Level.TROUBLE, words)
         return news
 
     def _tell(self, told: e.Tell) -> None:
-        self._write(f"cue.{told.cue.value}", {"stream": told.stream, "reason": told.reason})
+        self._diary.write(f"cue.{told.cue.value}", {"stream": told.stream, "reason": told.reason})
         if told.cue is e.Cue.RECORDER_FAILED:
             self._trouble.append(told.reason)
         self._listen(notice_of(told))
@@ -293,16 +297,15 @@ class Session:
                 thresholds = self.plan.protocol.content.thresholds
                 verdict = self._tools.check(self.folder, thresholds, self._progress)
             except FirsthandError as error:
-                self._trouble.append(str(error))
-                self._say(Level.TROUBLE, str(error))
+                self._shout(str(error))
         about: dict[str, Any] = {"outcome": outcome.value}
         if finished is not None:
             about |= {"state": finished.state, "packets": finished.packets, "lost": finished.lost}
         if verdict is not None:
             about |= {"good": verdict.good, "findings": list(verdict.findings)}
-        self._write("session.closed", about)
+        self._diary.write("session.closed", about)
         self.result = Result(self.folder, outcome, finished, verdict, tuple(self._trouble))
-        self._journal.close()
+        self._diary.close()
 
     def _progress(self, done: float, words: str = "") -> None:
         self._say(Level.INFO, words, done)
@@ -331,14 +334,9 @@ class Session:
     def _store(self, step: str, answers: Mapping[str, Any]) -> None:
         self._answers.setdefault(step, {}).update(answers)
 
-    def _write(self, kind: str, about: Mapping[str, Any] | None = None, by: str = "app") -> None:
-        try:
-            self._journal.write(kind, about, by=by)
-        except StorageError as error:
-            # The recording is worth more than its diary: it goes on, and everybody is told.
-            if str(error) not in self._trouble:
-                self._trouble.append(str(error))
-                self._say(Level.TROUBLE, str(error))
+    def _shout(self, words: str) -> None:
+        self._trouble.append(words)
+        self._say(Level.TROUBLE, words)
 
     def _say(self, level: Level, words: str, share: float | None = None) -> None:
         self._listen(Notice(level, words, share))
