@@ -52,7 +52,8 @@ def call(address: str, timeout_s: float) -> Road:
 def limit_waits(road: Road) -> None:
     """Let reads and writes that have begun fail after ``SILENCE_S`` without progress."""
     if sys.platform != "win32":
-        wait = struct.pack("ll", int(SILENCE_S), 0)
+        whole = int(SILENCE_S)
+        wait = struct.pack("ll", whole, int((SILENCE_S - whole) * 1e6))
         with socket.socket(fileno=os.dup(road.fileno())) as twin:
             twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
             twin.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)

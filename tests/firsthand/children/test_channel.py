@@ -1,7 +1,10 @@
 """Channels over a real socket: keys, caps, ends, and threads that wait."""
 
 import multiprocessing.connection
+import os
 import stat
+import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from firsthand.children import channel as channels
+from firsthand.children import road
 from firsthand.children.channel import (
     Channel,
     ChannelClosed,
@@ -123,6 +127,31 @@ def test_closing_wakes_a_thread_that_cannot_send(ends: tuple[Channel, Channel]) 
         mine.close()
         with pytest.raises(ChannelClosed):
             stuck.result(5.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes carry whole messages")
+def test_half_a_message_does_not_keep_the_receiver_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(road, "SILENCE_S", 0.1)
+    with Listener() as listener, connect(listener.address, listener.key, 5.0) as mine:
+        theirs = listener.accept(5.0)
+        assert theirs is not None
+        with theirs:
+            os.write(mine._road.fileno(), struct.pack("!i", 1000) + b"only this")
+            with pytest.raises(ChannelClosed):
+                theirs.receive(20.0)
+
+
+def test_a_side_that_never_reads_does_not_keep_the_sender_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(road, "SILENCE_S", 0.1)
+    with Listener() as listener, connect(listener.address, listener.key, 5.0) as mine:
+        theirs = listener.accept(5.0)
+        assert theirs is not None
+        with theirs, pytest.raises(ChannelClosed):
+            mine.send({}, bytes(10_000_000))
 
 
 def test_many_threads_may_send_at_once(ends: tuple[Channel, Channel]) -> None:

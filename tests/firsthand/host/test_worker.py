@@ -1,6 +1,8 @@
 """Workers: what comes back, and the words for everything that may go wrong in one."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -139,6 +141,20 @@ def test_work_that_does_not_listen_is_stopped_all_the_same(
 def test_a_daemon_that_work_left_behind_is_ended_too() -> None:
     pid = run("leaves_a_daemon")
     assert comes_true(lambda: not _runs(pid), 5.0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a child's own children are found on POSIX")
+def test_a_worker_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None:
+    work = (
+        "from firsthand.host import run_in_worker\n"
+        "run_in_worker('worker_targets:tells_its_number', {{'file': {!r}}},"
+        " deadline_s=600, memory_bytes=2**29)\n".format(str(tmp_path / "pid"))
+    )
+    with subprocess.Popen([sys.executable, "-c", work]) as parent:
+        assert comes_true((tmp_path / "pid").exists, 30.0)
+        worker = int((tmp_path / "pid").read_text(encoding="utf-8"))
+        parent.kill()
+    assert comes_true(lambda: not _runs(worker), 10.0)
 
 
 def test_a_listener_that_raises_ends_the_work() -> None:

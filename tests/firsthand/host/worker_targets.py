@@ -123,3 +123,11 @@ def leaves_a_daemon(arguments: Arguments, progress: Progress) -> int:
     )
     told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
     return int(told.stdout)
+
+
+def tells_its_number(arguments: Arguments, progress: Progress) -> None:
+    file = Path(arguments["file"])
+    part = file.with_suffix(".part")
+    part.write_text(str(os.getpid()), encoding="utf-8")
+    part.rename(file)
+    time.sleep(600)
