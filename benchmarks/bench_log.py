@@ -117,7 +117,7 @@ WAYS: dict[str, Callable[[Path, Batches], None]] = {
 def measured(rounds: int, work: Batches) -> dict[str, list[float]]:
     """Processor seconds of each way in each round."""
     spent: dict[str, list[float]] = {name: [] for name in WAYS}
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
             for name, way in _turned(list(WAYS.items()), number):
                 path = Path(folder) / "out"
@@ -172,7 +172,7 @@ def main() -> int:
     ]
     notes = (
         f"{packets} packets, {size / 1e6:.0f} MB ({seconds:.0f} s of the core set) per way and "
-        f"round, {rounds} rounds in turn, medians of processor time; ratios are medians over rounds."
+        f"round, {rounds} rounds in turn; medians of processor time and of the rounds' ratios."
     )
     finish("Packet log: writing the core set", rows, chosen.json, notes)
     return 0

@@ -58,7 +58,7 @@ class Recorder:
         self._schemas = _schemas(devices)
         self._to_open = list(devices)
         self._start = Moment.now()
-        self._stop_ns: int | None = None
+        self._stop: Moment | None = None
         self._state = RecorderState.STARTING
         self._reason = ""
         self._warnings = Warnings()
@@ -106,7 +106,7 @@ class Recorder:
             sink = RecorderSink(device.name, streams, self._log, self._warnings.warn)
             driven.append(Driven(device, sink))
         with self._stopping:
-            if self._stop_ns is not None:
+            if self._stop is not None:
                 return
             self._devices = Devices(driven, self._warnings.warn)
             self._state = RecorderState.RECORDING
@@ -117,7 +117,7 @@ class Recorder:
         now_ns = time.perf_counter_ns()
         return RecorderStatus(
             state=self._state,
-            elapsed_s=((self._stop_ns or now_ns) - self._start.host_ns) / 1e9,
+            elapsed_s=((self._stop.host_ns if self._stop else now_ns) - self._start.host_ns) / 1e9,
             bytes_written=self._log.bytes_written,
             free_bytes=self._disk.space.free_bytes,
             time_left_s=self._disk.space.time_left_s,
@@ -141,9 +141,9 @@ class Recorder:
         """Close the recording, then the devices (for at most ``close_s``). Once; who calls later
         waits for the first."""
         with self._stopping:
-            if self._stop_ns is not None:
+            if self._stop is not None:
                 return
-            self._stop_ns = time.perf_counter_ns()
+            self._stop = Moment.now()
             self._state = RecorderState.STOPPING
             self._reason = reason
             self._quiet.set()
@@ -170,7 +170,8 @@ class Recorder:
             row.stream: {"packets": row.packets, "lost": row.dropped, "bytes": row.bytes}
             for row in rows
         }
-        self._manifest.end(self._reason, streams, written=not failed)
+        stop = self._stop or Moment.now()
+        self._manifest.end(self._reason, stop, streams, written=not failed)
         self._state = RecorderState.FAILED if failed else RecorderState.STOPPED
         _log.info("recording closed, %d bytes in the log", self._log.bytes_written)
 

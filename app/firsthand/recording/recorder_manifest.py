@@ -61,11 +61,11 @@ class RecorderManifest:
             self._list(path)
             self._write()
 
-    def end(self, reason: str, streams: Mapping[str, Any], *, written: bool) -> None:
+    def end(self, reason: str, stop: Moment, streams: Mapping[str, Any], *, written: bool) -> None:
         """The recorder closed the recording; ``written`` whether the log's end stands in it."""
         with self._lock:
             self._manifest.state = RecordingState.RECORDED
-            self._manifest.stop = Moment.now()
+            self._manifest.stop = stop
             self._manifest.reason = reason
             self._manifest.recorder = None
             self._manifest.streams = dict(streams)
