@@ -106,6 +106,8 @@ def refuses(host: str, port: int) -> bool:
         RawPeer(host, port, timeout_s=2.0).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:
+        return False  # somebody did listen, and stopped at this very moment
     return False
 
 

@@ -58,6 +58,7 @@ class Connection:
         self._socket = sock
         self._chance = random.Random(f"{seed} {stream} {number}")  # noqa: S311 – a simulation
         self._woken = threading.Event()
+        self._link_free_ns = 0
         self._ending = ""
         self._hard = False
         sock.settimeout(_PIECE_S)
@@ -251,11 +252,13 @@ class Connection:
             if rate:
                 piece = min(piece, max(1, int(rate * _THROTTLED_PIECE_S)))
             piece = min(piece, len(whole))
+            if rate:
+                # Waited before and not after: what has left in full must not be told as cut.
+                self.wait_until(self._link_free_ns)
+                self.blocked_ns = time.perf_counter_ns()
+                self._link_free_ns = self.blocked_ns + piece * 1_000_000_000 // rate
             self._push_plainly([whole[:piece]])
             whole = whole[piece:]
-            if rate:
-                self.blocked_ns = time.perf_counter_ns()
-                self.wait_until(now + piece * 1_000_000_000 // rate)
 
     def _push_plainly(self, parts: list[memoryview]) -> None:
         started = time.perf_counter_ns()
@@ -264,7 +267,7 @@ class Connection:
             try:
                 sent = _gathered_send(self._socket, parts)
             except TimeoutError:
-                self._notice_block(started)
+                self._strike(time.perf_counter_ns())
                 continue
             except OSError as error:
                 raise ConnectionEnded("client gone") from error
@@ -272,14 +275,9 @@ class Connection:
                 sent -= len(parts.pop(0))
             if sent:
                 parts[0] = parts[0][sent:]
-        self._notice_block(started)
-
-    def _notice_block(self, started_ns: int) -> None:
         now = time.perf_counter_ns()
-        if now - started_ns > _SLOW_SEND_NS:
+        if now - started > _SLOW_SEND_NS:
             self.blocked_ns = now
-            if self.board.any_for(self.stream):
-                self._strike(now)
 
 
 def _send_first(sock: socket.socket, parts: list[memoryview]) -> int:

@@ -1,5 +1,6 @@
 """From the name of a source to the source."""
 
+import functools
 from pathlib import Path
 from typing import Final
 
@@ -12,15 +13,18 @@ _SCENE: Final = "scene:"
 def open_source(config: SimulatorConfig) -> SensorSource:
     """The built-in scene or a folder. Raises ``SettingsError`` for a folder that has nothing."""
     if config.source.startswith(_SCENE):
-        from firsthand_hl2ss.simulator.scene import SceneSource
-
-        return SceneSource(
-            config.source.removeprefix(_SCENE),
-            seed=config.seed,
-            duration_s=config.duration_s,
-            loop=config.loop,
-            voice=config.voice,
-        )
+        scene = config.source.removeprefix(_SCENE)
+        return _scene(scene, config.seed, config.duration_s, config.loop, config.voice)
     from firsthand_hl2ss.simulator.folder_source import FolderSource
 
     return FolderSource(Path(config.source), loop=config.loop)
+
+
+@functools.lru_cache(maxsize=2)
+def _scene(
+    scene: str, seed: int, duration_s: float | None, loop: bool, voice: bool
+) -> SensorSource:
+    # Kept, since a scene holds nothing but memory, never changes, and takes a moment to make.
+    from firsthand_hl2ss.simulator.scene import SceneSource
+
+    return SceneSource(scene, seed=seed, duration_s=duration_s, loop=loop, voice=voice)
