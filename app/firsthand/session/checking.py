@@ -9,7 +9,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar, Union
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from firsthand.session.source import BadFileError, Node, Problem
 
@@ -51,7 +51,7 @@ def checked(shape: type[_T], tree: Node) -> _T:
         raise BadFileError([Problem(tree.place, "the file must begin with keys and values.")])
     try:
         # By way of JSON, since pydantic's strict mode then takes a list where a tuple is meant.
-        return TypeAdapter(shape).validate_json(json.dumps(tree.data()))
+        return TypeAdapter(shape).validate_json(json.dumps(tree.data()), strict=True)
     except ValidationError as error:
         found: list[dict[str, Any]] = [dict(each) for each in error.errors(include_url=False)]
     problems = [
@@ -73,7 +73,7 @@ def _problem(shape: type[Any], tree: Node, error: dict[str, Any]) -> Problem:
     name = next((str(part) for part in reversed(path) if isinstance(part, str)), "the file")
     context = error.get("ctx", {})
     kind = error["type"]
-    if kind == "unexpected_keyword_argument":
+    if kind in {"unexpected_keyword_argument", "extra_forbidden"}:
         return Problem(
             place,
             f"there is no key {name!r} here.",
@@ -123,8 +123,15 @@ def _keys(shape: Any, path: Sequence[str | int]) -> list[str]:
     for part in path:
         if isinstance(part, str):
             shape = _below(shape, part)
-    found = [c for c in _classes(shape) if dataclasses.is_dataclass(c)]
-    return sorted({f.name for c in found for f in dataclasses.fields(c)})
+    return sorted({name for found in _classes(shape) for name in _fields(found)})
+
+
+def _fields(shape: Any) -> list[str]:
+    if isinstance(shape, type) and issubclass(shape, BaseModel):
+        return list(shape.model_fields)
+    if dataclasses.is_dataclass(shape):
+        return [field.name for field in dataclasses.fields(shape)]
+    return []
 
 
 def _below(shape: Any, part: str) -> Any:

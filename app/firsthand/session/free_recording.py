@@ -10,7 +10,6 @@ from firsthand.recording.recorder_settings import DeviceChoice, RecorderSettings
 from firsthand.session import commands as c
 from firsthand.session.diary import Diary
 from firsthand.session.keeper import RecorderKeeper
-from firsthand.session.protocol import Thresholds
 from firsthand.session.tools import RunningRecorder, Tools
 
 
@@ -87,7 +86,7 @@ class FreeRecording:
                 self._trouble.append(stopped.reason)
             self._diary.write("recorder.stopped")
             self._tools.finalise(folder, progress)
-            verdict = self._tools.check(folder, Thresholds(), progress)
+            verdict = self._tools.check(folder, progress)
         except FirsthandError as error:
             return FreeResult(folder, False, str(error), tuple(self._trouble))
         finally:

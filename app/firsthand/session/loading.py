@@ -255,7 +255,8 @@ def _catalogue(file: Path, shown: str) -> Catalogue:
 def _hash(content: Protocol, sheets: Mapping[str, Sheet], *others: Any) -> str:
     """SHA-256 of what the protocol means: comments and layout do not count, words do."""
     meant = {
-        "protocol": dataclasses.asdict(content),
+        "protocol": dataclasses.asdict(content)
+        | {"check_limits": content.check_limits.model_dump()},
         "sheets": {name: sheet.version for name, sheet in sheets.items()},
         "others": [dataclasses.asdict(other) if other else None for other in others],
     }

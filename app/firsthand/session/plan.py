@@ -64,7 +64,6 @@ class SessionPlan:
         """What is kept with the session: ids, versions and hashes, never names of people."""
         used = [step.sheet for step in self.phase.steps if hasattr(step, "sheet")]
         sheets = {name: self.protocol.sheets[name].version for name in used}
-        thresholds = self.protocol.content.thresholds
         facts: dict[str, Any] = {
             "id": session,
             "study": self.study,
@@ -73,9 +72,7 @@ class SessionPlan:
             "protocol": self.protocol.content.name,
             "protocol_hash": self.protocol.hash,
             "sheets": sheets,
-            "thresholds": {
-                name: getattr(thresholds, name) for name in type(thresholds).__dataclass_fields__
-            },
+            "check_limits": self.protocol.content.check_limits.model_dump(),
             "surroundings": self.surroundings.to_json(),
         }
         if self.task is not None:

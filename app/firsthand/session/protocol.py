@@ -1,4 +1,4 @@
-"""What a protocol says, as frozen data: phases, steps, consent, thresholds.
+"""What a protocol says, as frozen data: phases, steps, consent, limits.
 
 Every class is checked by pydantic when it is made from YAML and cannot be changed afterwards.
 ``loading`` reads the file; nothing in here touches a disk.
@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from firsthand.api import StreamRole
+from firsthand.recording.check_report import CheckLimits
 from firsthand.session.names import SLUG
 
 FORMAT: Final = "firsthand-protocol"
@@ -21,7 +22,6 @@ Line = Annotated[str, Field(min_length=1, max_length=300, pattern=r"\S")]
 Text = Annotated[str, Field(min_length=1, max_length=4000, pattern=r"\S")]
 Include = Annotated[str, Field(min_length=1, max_length=200)]
 """A file in the protocol's own folder or below it, with forward slashes."""
-Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=8 * 3600)]
 
 
@@ -260,20 +260,6 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
-class Thresholds:
-    """What a recording of this study must hold to be called good."""
-
-    least_rate: Share = 0.9
-    """Each stream's rate as a share of its nominal rate."""
-    most_lost: Share = 0.01
-    """Packets lost as a share of those that should have come."""
-    longest_gap_s: Annotated[float, Field(ge=0, le=600)] = 1.0
-    least_gaze_valid: Share = 0.6
-    """Share of the gaze samples that are valid."""
-    most_clock_uncertainty_ms: Annotated[float, Field(gt=0, le=1000)] = 20.0
-
-
-@dataclass(frozen=True, slots=True, config=_STRICT)
 class Protocol:
     """A study protocol as it stands in its file."""
 
@@ -287,7 +273,8 @@ class Protocol:
     """The task catalogue."""
     acknowledgements: Include | None = None
     """What the assistant says when it has been called."""
-    thresholds: Thresholds = Thresholds()
+    check_limits: CheckLimits = CheckLimits()
+    """From where on a recording of this study is no longer called good."""
 
     def phase(self, name: str) -> Phase | None:
         """The phase with this id."""

@@ -9,9 +9,10 @@ from firsthand.host import PluginHost
 from firsthand.recording.client import RecorderProcess
 from firsthand.recording.finalise_process import finalise_in_child
 from firsthand.recording.recorder_settings import DeviceChoice, RecorderSettings
+from firsthand.session.check_work import check_in_worker
 from firsthand.session.consent import without_data
 from firsthand.session.protocol import DataType
-from firsthand.session.tools import Finished, RunningRecorder
+from firsthand.session.tools import Finished, RunningRecorder, Verdict
 
 _SLACK_S: Final = 5.0
 """What a device's own check may take beyond its time before it is given up."""
@@ -57,6 +58,10 @@ class RealTools:
         """The recording's file, made by a child process."""
         report = finalise_in_child(folder, progress=progress)
         return Finished(report.state, report.packets, report.lost, report.seconds, report.notes)
+
+    def check(self, folder: Path, progress: Progress) -> Verdict:
+        """Every record and picture looked at, in a worker."""
+        return check_in_worker(folder, progress)
 
     def _look_over(self, choice: DeviceChoice, timeout_s: float) -> Sequence[CheckItem]:
         try:

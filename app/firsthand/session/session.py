@@ -294,8 +294,7 @@ class Session:
         if self._keeper.ever_started:
             try:
                 finished = self._tools.finalise(self.folder, self._progress)
-                thresholds = self.plan.protocol.content.thresholds
-                verdict = self._tools.check(self.folder, thresholds, self._progress)
+                verdict = self._tools.check(self.folder, self._progress)
             except FirsthandError as error:
                 self._shout(str(error))
         about: dict[str, Any] = {"outcome": outcome.value}

@@ -71,7 +71,7 @@ class StandIn:
         while child is not None and child.poll() is None and time.monotonic() < deadline:
             said = self._words()
             if _READY in said:
-                return said.splitlines()[0]
+                return said.partition(_READY)[0].strip().rpartition("\n")[2]
             time.sleep(_LOOK_S)
         last = self._words().strip().splitlines()[-2:]
         self.close()

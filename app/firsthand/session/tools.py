@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from firsthand.api import CheckItem, Progress
 from firsthand.recording.recorder_settings import DeviceChoice, RecorderSettings, RecorderStatus
-from firsthand.session.protocol import DataType, Thresholds
+from firsthand.session.protocol import DataType
 
 
 class RunningRecorder(Protocol):
@@ -75,5 +75,5 @@ class Tools(Protocol):
     def finalise(self, folder: Path, progress: Progress) -> Finished:
         """Make the recording's file from its log."""
 
-    def check(self, folder: Path, thresholds: Thresholds, progress: Progress) -> Verdict:
-        """Judge a finished recording."""
+    def check(self, folder: Path, progress: Progress) -> Verdict:
+        """Judge a finished recording by the limits that its protocol set."""

@@ -1,0 +1,52 @@
+"""Checks a recording in a worker process: decoding every picture would make a window stutter."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from firsthand.host import run_in_worker
+from firsthand.recording.check_report import CheckReport
+from firsthand.recording.check_report import Verdict as Word
+from firsthand.session.tools import Verdict
+
+TARGET: Final = "firsthand.session.check_work:work"
+_LEAST_S: Final = 300.0
+_PER_BYTE_S: Final = 1e-6
+_MEMORY_BYTES: Final = 2 << 30
+
+
+def work(arguments: Mapping[str, Any], progress: Callable[..., None]) -> dict[str, Any]:
+    """The worker's part: check the recording in ``folder``."""
+    from firsthand.recording.check import check
+
+    return verdict_of(check(Path(arguments["folder"]), progress=progress))
+
+
+def check_in_worker(folder: Path, progress: Callable[[float, str], None]) -> Verdict:
+    """The verdict on the recording in ``folder``. Raises ``FirsthandError``."""
+    size = sum(path.stat().st_size for path in folder.glob("*.h5"))
+    found = run_in_worker(
+        TARGET,
+        {"folder": str(folder.resolve())},
+        deadline_s=_LEAST_S + size * _PER_BYTE_S,
+        memory_bytes=_MEMORY_BYTES,
+        on_progress=progress,
+        plugin="firsthand",
+        what="checking the recording",
+    )
+    return Verdict(bool(found["good"]), str(found["words"]), tuple(found["findings"]))
+
+
+def verdict_of(report: CheckReport) -> dict[str, Any]:
+    """A report in the words of a session's end: one line, and what is not as it should be."""
+    wrong = [finding for finding in report.findings if finding.verdict is not Word.GOOD]
+    if report.verdict is Word.GOOD:
+        words = f"The recording is good: {len(report.findings)} things were looked at."
+    else:
+        words = f"The recording is {report.verdict.value}: {len(wrong)} of "
+        words += f"{len(report.findings)} things are not as they should be."
+    return {
+        "good": report.verdict is Word.GOOD,
+        "words": words,
+        "findings": [f"{each.about} ({each.what}): {each.words}" for each in wrong],
+    }
