@@ -40,6 +40,7 @@ _ALIVE_AT_ONCE_NS: Final = 500_000_000
 _AT_ONCE_NS: Final = 1_000_000_000
 """An end that comes later is no answer to what was asked for: the next attempt will tell."""
 _FRESH_LOOK_S: Final = 0.5
+_CATCHING_UP_NS: Final = 3_000_000_000
 _OLD_LOOK_NS: Final = 2_000_000_000
 _SOUND_PACKETS: Final = 20
 """So many good packets on a connection, and earlier damage is forgiven."""
@@ -81,6 +82,8 @@ class StreamLink:
         self._quarantined = 0
         self._calibrations = _CALIBRATION_TRIES if plan.calibration else 0
         self._gap_told = False
+        self._interruption = (GapCause.STALLED, "")
+        self._last_device_ns = 0
         # Of the present connection:
         self._started_ns = 0
         self._connected_ns = 0
@@ -88,6 +91,7 @@ class StreamLink:
         self._delivered = 0
         self._fresh = True
         self._stalled_ns: int | None = None
+        self._hole: tuple[int, GapCause, str] | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -131,6 +135,7 @@ class StreamLink:
         self._started_ns = started_ns = time.perf_counter_ns()
         self._delivered = 0
         self._stalled_ns = None
+        self._hole = None
         self._fresh = True
         patience = self._headset.patience
         try:
@@ -227,6 +232,9 @@ class StreamLink:
         if self._told is None or self._told[0] is not StreamState.LIVE:
             self._tell(StreamState.LIVE)
             self._gap_told = False
+        if self._hole is not None:
+            self._name_the_hole(device_ns, arrival_ns)
+        self._last_device_ns = device_ns
         seq, self._seq = self._seq, self._seq + 1
         self._sink.packet(
             Packet(self._name, seq, device_ns, arrival_ns, parsed.fields, parsed.payload, flags)
@@ -291,10 +299,23 @@ class StreamLink:
 
     def _woke(self, sock: socket.socket) -> None:
         """Data came on a connection that had fallen silent: the path returned by itself."""
+        # What waited in the headset comes first, and only then the hole, if it kept too little.
+        self._hole = (self._heard_ns, *self._interruption)
         self._stalled_ns = None
         self._headset.path.leave(self._name)
         sock.settimeout(self._plan.schema.stalls_after_s)
         log.info("%s: goes on after a silence", self._name)
+
+    def _name_the_hole(self, device_ns: int, arrival_ns: int) -> None:
+        """Say once more why packets are missing, at the place in the stream where they are."""
+        if self._hole is None:
+            return
+        woke_ns, cause, words = self._hole
+        missing = device_ns - self._last_device_ns > 1.5 * self._plan.schema.period_ns
+        if missing:
+            self._sink.interrupted(self._name, cause, words)
+        if missing or arrival_ns - woke_ns > _CATCHING_UP_NS:
+            self._hole = None
 
     # -- what went wrong ------------------------------------------------------------------------
 
@@ -371,6 +392,7 @@ class StreamLink:
         """Tell why packets will be missing: the first cause of a hole is its cause."""
         if again or not self._gap_told:
             self._gap_told = True
+            self._interruption = (cause, words)
             self._sink.interrupted(self._name, cause, words)
 
     def _tell(self, state: StreamState, words: str = "") -> bool:
