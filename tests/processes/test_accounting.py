@@ -53,6 +53,8 @@ def test_every_packet_is_stored_or_counted_under(
         if stored.payload_crc32:
             for time_hns, crc in zip(times, stored.payload_crc32, strict=True):
                 row = sent[time_hns]
+                if row.damage:
+                    continue  # nothing on the wire tells that a payload's bits were flipped
                 assert crc == (row.crc32 if stream == "mic" else row.picture_crc32)
 
         counted = [gap for gap in stored.gaps if gap[2] != "not_started"]
@@ -61,7 +63,7 @@ def test_every_packet_is_stored_or_counted_under(
         assert slots == len(times) + stored.lost, f"{stream}: {slots=} {len(times)=} {counted}"
 
 
-def test_gaps_never_overlap_and_lie_between_stored_packets(
+def test_measured_gaps_never_overlap_and_lie_between_stored_packets(
     record_headset: Callable[..., Any],
 ) -> None:
     faults = [SimulatedFault("disconnect", s, at_s=1.0) for s in STREAMS]
@@ -69,7 +71,10 @@ def test_gaps_never_overlap_and_lie_between_stored_packets(
     recorded = record_headset(seconds=4.5, faults=faults)
     for stream in STREAMS:
         stored = recorded.stored(stream)
-        gaps = [gap for gap in stored.gaps if gap[2] != "not_started"]
+        # Packets that arrived without content have rows at their own times, within or beside these.
+        own = {"not_started", "empty_packet", "damaged_packet"}
+        gaps = [gap for gap in stored.gaps if gap[2] not in own]
+        assert gaps
         for (_, stop, *_), (start, *_) in itertools.pairwise(gaps):
             assert stop <= start
         held = set(stored.device_ns.tolist())
