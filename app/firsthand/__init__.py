@@ -1,5 +1,6 @@
 """Firsthand: study software for learning from a demonstration."""
 
+import importlib
 import os
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ def open(  # noqa: A001  (firsthand.open is what researchers type)
     Times are seconds from the start of the session, or UTC ``datetime``; see ``Recording``.
     ``trusted`` leaves out the look at the file's structure in a limited process.
     """
-    from firsthand.recording.reader.opening import open_recording
-
-    return open_recording(path, trusted=trusted)
+    # By name, so that importing the package brings no HDF5 along: the recorder does without it.
+    opening = importlib.import_module("firsthand.recording.reader.opening")
+    recording: Recording = opening.open_recording(path, trusted=trusted)
+    return recording

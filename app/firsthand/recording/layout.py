@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from firsthand.api import POSE, Column, Packet, PayloadKind, StreamSchema
+from firsthand.recording.names import FORMAT as FORMAT
+from firsthand.recording.names import FORMAT_VERSION as FORMAT_VERSION
+from firsthand.recording.names import MANIFEST as MANIFEST
+from firsthand.recording.names import PARTIAL as PARTIAL
+from firsthand.recording.names import RAW as RAW
 
-FORMAT: Final = "firsthand-recording"
-FORMAT_VERSION: Final = 1
-RAW: Final = "raw.h5"
-PARTIAL: Final = "raw.h5.partial"
-MANIFEST: Final = "manifest.json"
 LIBVER: Final = ("v110", "v110")
 """What HDF5 1.10 and everything since can open; superblock 3, so that metadata have checksums."""
 

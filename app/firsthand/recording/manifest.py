@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import firsthand
 from firsthand.api import DamagedError, RecordingError, StorageError
-from firsthand.recording.layout import FORMAT, FORMAT_VERSION, MANIFEST
 from firsthand.recording.logfile import sync_folder
+from firsthand.recording.names import FORMAT, FORMAT_VERSION, MANIFEST
 
 _LIMIT_BYTES: Final = 16 * 1024 * 1024
 _HELD_S: Final = 5.0
