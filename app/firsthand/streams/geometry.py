@@ -32,8 +32,7 @@ _ROUNDING_PX: Final = 1e-9
 def located(pose: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Whether poses (…, 4, 4) say where the device was: the bottom right element is not 0."""
     corner = np.asarray(pose, dtype=np.float64)[..., 3, 3]
-    result: npt.NDArray[np.bool_] = np.isfinite(corner) & (corner != 0)
-    return result
+    return np.asarray(np.isfinite(corner) & (corner != 0))
 
 
 def rigid(pose: npt.ArrayLike) -> tuple[Array, Array]:
@@ -43,12 +42,13 @@ def rigid(pose: npt.ArrayLike) -> tuple[Array, Array]:
     so that its transpose is its inverse (polar decomposition by singular values).
     """
     pose = np.asarray(pose, dtype=np.float64)
-    good = np.asarray(located(pose) & np.isfinite(pose).all(axis=(-2, -1)))
+    good = located(pose)
+    good &= np.isfinite(pose).all(axis=(-2, -1))
     rotation = np.where(good[..., None, None], pose[..., :3, :3], np.eye(3))
     u, _, vt = np.linalg.svd(rotation)
     nearest = u @ vt
     # A mirrored matrix is no rotation at all: give back the one without the mirror.
-    mirrored = np.linalg.det(nearest) < 0
+    mirrored = np.asarray(np.linalg.det(nearest) < 0)
     if mirrored.any():
         u = np.where(mirrored[..., None, None], u * np.array([1.0, 1.0, -1.0]), u)
         nearest = u @ vt
@@ -65,7 +65,7 @@ def invert_pose(pose: npt.ArrayLike) -> Array:
     inverse[..., :3, :3] = back
     inverse[..., 3, :3] = -_through(translation, back)
     inverse[..., 3, 3] = 1.0
-    unknown = np.isnan(rotation).any(axis=(-2, -1))
+    unknown = np.asarray(np.isnan(rotation).any(axis=(-2, -1)))
     return np.where(unknown[..., None, None], 0.0, inverse)
 
 
