@@ -1,13 +1,15 @@
 """Checks a recording in a worker process: decoding every picture would make a window stutter."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from firsthand.api import FirsthandError, GapCause, StreamRole
 from firsthand.host import run_in_worker
 from firsthand.recording.check_report import CheckReport
 from firsthand.recording.check_report import Verdict as Word
-from firsthand.session.tools import Verdict
+from firsthand.session.tools import InNumbers, Verdict
 
 TARGET: Final = "firsthand.session.check_work:work"
 _LEAST_S: Final = 300.0
@@ -19,7 +21,13 @@ def work(arguments: Mapping[str, Any], progress: Callable[..., None]) -> dict[st
     """The worker's part: check the recording in ``folder``."""
     from firsthand.recording.check import check
 
-    return verdict_of(check(Path(arguments["folder"]), progress=progress))
+    folder = Path(arguments["folder"])
+    found = verdict_of(check(folder, progress=progress))
+    try:
+        found["numbers"] = asdict(numbers_of(folder))
+    except FirsthandError:
+        found["numbers"] = {}  # a recording that cannot be opened: the verdict has said so
+    return found
 
 
 def check_in_worker(folder: Path, progress: Callable[[float, str], None]) -> Verdict:
@@ -34,7 +42,12 @@ def check_in_worker(folder: Path, progress: Callable[[float, str], None]) -> Ver
         plugin="firsthand",
         what="checking the recording",
     )
-    return Verdict(bool(found["good"]), str(found["words"]), tuple(found["findings"]))
+    return Verdict(
+        bool(found["good"]),
+        str(found["words"]),
+        tuple(found["findings"]),
+        InNumbers(**found["numbers"]),
+    )
 
 
 def verdict_of(report: CheckReport) -> dict[str, Any]:
@@ -50,3 +63,29 @@ def verdict_of(report: CheckReport) -> dict[str, Any]:
         "words": words,
         "findings": [f"{each.about} ({each.what}): {each.words}" for each in wrong],
     }
+
+
+def numbers_of(folder: Path) -> InNumbers:
+    """The recording in ``folder`` in numbers. Raises ``RecordingError`` where it cannot be read."""
+    import firsthand
+
+    with firsthand.open(folder, trusted=True) as recording:
+        roles = {schema.role for schema in recording.schemas.values()}
+        sound_s = None
+        if StreamRole.MICROPHONE in roles:
+            sound = recording.stream_of(StreamRole.MICROPHONE)
+            samples = int(recording.records(sound.schema.name)["samples"].sum())
+            sound_s = samples / sound.schema.sample_hz if sound.schema.sample_hz else None
+        valid = None
+        if StreamRole.GAZE in roles:
+            gaze = recording.records(recording.gaze.schema.name)["valid"]
+            valid = float(gaze.mean()) if len(gaze) else 0.0
+        residuals = [fit.residual_p95_ns / 1e6 for fits in recording.clock.values() for fit in fits]
+        return InNumbers(
+            duration_s=recording.duration_s,
+            pictures=len(recording.video) if StreamRole.VIDEO in roles else 0,
+            gaze_valid=valid,
+            sound_s=sound_s,
+            gaps=sum(gap.cause != GapCause.NOT_STARTED for gap in recording.gaps()),
+            clock_residual_ms=max(residuals, default=None),
+        )

@@ -11,6 +11,7 @@ from firsthand.recording.finalise_process import finalise_in_child
 from firsthand.recording.recorder_settings import DeviceChoice, RecorderSettings
 from firsthand.session.check_work import check_in_worker
 from firsthand.session.consent import without_data
+from firsthand.session.export_work import export_in_worker
 from firsthand.session.protocol import DataType
 from firsthand.session.tools import Finished, RunningRecorder, Verdict
 
@@ -62,6 +63,10 @@ class RealTools:
     def check(self, folder: Path, progress: Progress) -> Verdict:
         """Every record and picture looked at, in a worker."""
         return check_in_worker(folder, progress)
+
+    def export(self, recording: Path, to: str, out: Path) -> Sequence[Path]:
+        """The recording in another format, by the exporter of that name in a worker."""
+        return export_in_worker(self._host, recording, to, out)
 
     def _look_over(self, choice: DeviceChoice, timeout_s: float) -> Sequence[CheckItem]:
         try:

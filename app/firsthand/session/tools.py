@@ -33,6 +33,34 @@ class RunningRecorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class InNumbers:
+    """A recording in the few numbers that a person asks for."""
+
+    duration_s: float = 0.0
+    pictures: int = 0
+    gaze_valid: float | None = None
+    """Share of the gaze samples that are valid; None where there is no gaze."""
+    sound_s: float | None = None
+    gaps: int = 0
+    """Interruptions after a stream's first packet."""
+    clock_residual_ms: float | None = None
+    """95 of 100 readings of the device's clock lie nearer to the fit than this."""
+
+    @property
+    def words(self) -> str:
+        """One line, such as ``31 min, 55,800 pictures, gaze valid 94 %, 0 gaps``."""
+        minutes, seconds = divmod(round(self.duration_s), 60)
+        parts = [f"{minutes} min {seconds} s" if minutes else f"{seconds} s"]
+        parts.append(f"{self.pictures:,} pictures")
+        if self.gaze_valid is not None:
+            parts.append(f"gaze valid {100 * self.gaze_valid:.0f} %")
+        parts.append("no gaps" if not self.gaps else f"{self.gaps} gap{'s' * (self.gaps > 1)}")
+        if self.clock_residual_ms is not None:
+            parts.append(f"clocks within {self.clock_residual_ms:.2f} ms")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What the check of a recording found."""
 
@@ -41,6 +69,7 @@ class Verdict:
     """One line for the administrator."""
     findings: tuple[str, ...] = ()
     """What is not as it should be, a sentence each."""
+    numbers: InNumbers = InNumbers()
 
 
 @dataclass(frozen=True, slots=True)
