@@ -9,8 +9,9 @@ from typing import Final
 from firsthand.api import CheckableDevice, CheckItem, DeviceSink, PluginConfig, StreamSchema
 from firsthand_hl2ss.camera import Camera
 from firsthand_hl2ss.config import Hl2ssConfig
+from firsthand_hl2ss.connection import Headset
 from firsthand_hl2ss.dial import Address
-from firsthand_hl2ss.link import Headset, StreamLink
+from firsthand_hl2ss.link import StreamLink
 from firsthand_hl2ss.path_probe import PathProbe
 from firsthand_hl2ss.plan import plans
 from firsthand_hl2ss.preflight import look_over
