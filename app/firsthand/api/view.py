@@ -82,10 +82,16 @@ class RecordingView(Protocol):
     def records(self, stream: str) -> npt.NDArray[np.void]:
         """The stream's records, one per packet (or row), in the schema's ``dtype``."""
 
+    def flags(self, stream: str) -> npt.NDArray[np.uint32]:
+        """The marks of every packet (``PacketFlags``)."""
+
     def packets(self, stream: str, start: int = 0, stop: int | None = None) -> Iterator[Packet]:
         """Stored packets by index, payload included."""
 
     def gaps(self, stream: str) -> Sequence[GapRow]: ...
+
+    def gaps_s(self, stream: str) -> npt.NDArray[np.float64]:
+        """Start and stop of each of ``gaps`` in the session's time: (n, 2) seconds."""
 
     def sound(self, stream: str, start_s: float, stop_s: float) -> Sound:
         """Sound of a microphone by the session's time, drift of its crystal taken out."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -32,6 +32,14 @@ class Recovered:
     folder: Path
     report: FinaliseReport | None = None
     error: FirsthandError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What was done, as JSON types."""
+        return {
+            "folder": str(self.folder),
+            "report": self.report.to_json() if self.report else None,
+            "error": str(self.error) if self.error else None,
+        }
 
     @property
     def words(self) -> str:

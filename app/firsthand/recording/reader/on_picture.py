@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from firsthand.api import POSE
 from firsthand.recording.reader.timeline import Moment, Timeline
-from firsthand.streams.geometry import project, rays_to_world
+from firsthand.streams.geometry import along, project, rays_to_world
 
 if TYPE_CHECKING:
     from firsthand.recording.reader.stream import Stream
@@ -104,7 +104,7 @@ class OnPicture:
             records[POSE].astype(np.float64),
         )
         usable = records["valid"] & records["calibrated"]
-        points = np.where(usable[:, None], origins + distance_m * directions, np.nan)
+        points = np.where(usable[:, None], along(origins, directions, distance_m), np.nan)
         return self._project(points, frames)
 
     def _project(

@@ -84,6 +84,11 @@ class Recording(OnPicture):
         return self._folder
 
     @property
+    def filename(self) -> str:
+        """The file that is open."""
+        return str(self._file.filename)
+
+    @property
     def manifest(self) -> Mapping[str, Any]:
         """``manifest.json`` as JSON types; empty where a file was opened that has none."""
         return self._manifest.model_dump(mode="json", exclude_none=True)
@@ -114,6 +119,11 @@ class Recording(OnPicture):
                 ends = [s.times_s.max() for s in self._streams.values() if len(s)]
                 self._duration_s = float(max(ends, default=0.0))
         return self._duration_s
+
+    @property
+    def bytes(self) -> int:
+        """Size of all streams' content."""
+        return sum(store.bytes for store in self._stores.values())
 
     # -- streams -------------------------------------------------------------------------------
 
@@ -157,30 +167,35 @@ class Recording(OnPicture):
     def video_of(self, stream: str) -> Video:
         """The pictures of any stream that has some, grey cameras included."""
         if stream not in self._videos:
-            self._videos[stream] = Video(self._store(stream), self.timeline)
+            self._videos[stream] = Video(self.store(stream), self.timeline)
         return self._videos[stream]
 
     def audio_of(self, stream: str) -> Audio:
         """The sound of any stream that has some."""
         if stream not in self._audios:
-            self._audios[stream] = Audio(self._store(stream), self.timeline)
+            self._audios[stream] = Audio(self.store(stream), self.timeline)
         return self._audios[stream]
 
     def times_s(self, stream: str) -> npt.NDArray[np.float64]:
         """Time of every packet of a stream; of every row where rows have times of their own."""
-        self._store(stream)
+        self.store(stream)
         return self._streams[stream].times_s
 
     def records(self, stream: str) -> npt.NDArray[np.void]:
         """The stream's records, one per packet (or row), in the schema's ``dtype``."""
-        return self._store(stream).records()
+        return self.store(stream).records()
+
+    def flags(self, stream: str) -> npt.NDArray[np.uint32]:
+        """The marks of every packet (``PacketFlags``)."""
+        flags: npt.NDArray[np.uint32] = self.store(stream).header["flags"]
+        return flags
 
     def packets(self, stream: str, start: int = 0, stop: int | None = None) -> Iterator[Packet]:
         """Stored packets by index, payload included, as they were received.
 
         Raises ``DamagedError`` on a packet whose checksum does not hold.
         """
-        return self._streams_packets(self._store(stream), start, stop)
+        return self._streams_packets(self.store(stream), start, stop)
 
     def sound(self, stream: str, start_s: float, stop_s: float) -> Sound:
         """Sound of a microphone by the session's time, drift of its crystal taken out."""
@@ -189,8 +204,13 @@ class Recording(OnPicture):
     def gaps(self, stream: str | None = None) -> Sequence[GapRow]:
         """Intervals in which a stream (or any) delivered nothing, times by the stream's clock."""
         if stream is not None:
-            return self._store(stream).gaps()
+            return self.store(stream).gaps()
         return [gap for store in self._stores.values() for gap in store.gaps()]
+
+    def gaps_s(self, stream: str) -> npt.NDArray[np.float64]:
+        """Start and stop of each of ``gaps`` in the session's time: (n, 2) seconds."""
+        self.store(stream)
+        return self._streams[stream].gaps_s
 
     # -- the rest ------------------------------------------------------------------------------
 
@@ -252,7 +272,8 @@ class Recording(OnPicture):
         names = ", ".join(self._streams)
         return f"<Recording {self._folder.name}: {self.duration_s:.1f} s; {names}>"
 
-    def _store(self, stream: str) -> StreamStore:
+    def store(self, stream: str) -> StreamStore:
+        """A stream's datasets packet by packet: for checks, below what others need."""
         try:
             return self._stores[stream]
         except KeyError:

@@ -11,7 +11,7 @@ from firsthand.api import PacketFlags
 
 _SHORTEST_HOLE_S: Final = 0.005
 _MARKED_HOLE_S: Final = 0.001
-_KNOT_S: Final = 10.0
+_KNOT_S: Final = 3.0
 """Stamps jitter; over so long their mean lateness is taken as the truth."""
 STEADY_S: Final = 0.00025
 """A stretch whose drift stays below this is copied sample by sample."""
@@ -54,7 +54,7 @@ class Stretch:
         guess = (time_s - self.offsets_s[0]) * self.rate_hz
         for _ in range(3):  # the offset changes by millionths: this converges at once
             guess = (time_s - self._offset(guess)) * self.rate_hz
-        return guess
+        return np.asarray(guess)
 
     def _offset(self, sample: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         knots, offsets = self.knots, self.offsets_s
@@ -64,7 +64,7 @@ class Stretch:
         for side, inner, outside in ((0, 1, sample < knots[0]), (-1, -2, sample > knots[-1])):
             slope = (offsets[side] - offsets[inner]) / (knots[side] - knots[inner])
             found = np.where(outside, offsets[side] + slope * (sample - knots[side]), found)
-        return found
+        return np.asarray(found)
 
 
 def stretches(

@@ -51,6 +51,12 @@ class StreamStore:
         return len(self)
 
     @property
+    def bytes(self) -> int:
+        """Size of the stream's content, records and payloads together."""
+        payload = int(self._dataset(BLOB).shape[0]) if self.layout.has_blob else 0
+        return payload + self.rows * self.schema.dtype.itemsize
+
+    @property
     def header(self) -> npt.NDArray[np.void]:
         """Times, count, checksum and marks of every packet (``HEADER_DTYPE``)."""
         if self._header is None:

@@ -54,11 +54,39 @@ class Stream:
         return self._times
 
     @property
+    def gaps_s(self) -> npt.NDArray[np.float64]:
+        """Start and stop of each of ``gaps`` in seconds of the session: (n, 2).
+
+        Gaps begin and end at packets, so these tell; where a gap has an end of its own (skipped
+        packets, the recording's end) its distance in device time to the nearest packet is added.
+        """
+        edges = np.array([(gap.start_ns, gap.stop_ns) for gap in self.gaps], np.int64)
+        edges = edges.reshape(-1, 2)
+        header = self._store.header
+        if not len(header):
+            return np.full(edges.shape, np.nan)
+        device_ns = header["device_ns"].astype(np.int64)
+        times = self._timeline.times_s(self.schema.clock, device_ns, header["arrival_ns"])
+        order = np.argsort(device_ns, kind="stable")
+        after = np.clip(np.searchsorted(device_ns[order], edges), 0, len(order) - 1)
+        before = np.maximum(after - 1, 0)
+        late, early = device_ns[order][after] - edges, edges - device_ns[order][before]
+        nearest = order[np.where(np.abs(late) <= np.abs(early), after, before)]
+        return np.asarray(times[nearest] + (edges - device_ns[nearest]) / 1e9)
+
+    @property
     def device_ns(self) -> npt.NDArray[np.int64]:
         """Time of every record by the stream's own clock."""
         if self.schema.row_time is not None:
             return self._store.column(self.schema.row_time).astype(np.int64)
         return self._store.header["device_ns"]
+
+    @property
+    def first_rows(self) -> npt.NDArray[np.int64]:
+        """For each packet the index of its first record."""
+        if self.schema.row_time is None:
+            return np.arange(len(self), dtype=np.int64)
+        return self._store.index["row"].astype(np.int64)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """One column of all records. Raises ``KeyError`` where there is none of that name."""

@@ -1,7 +1,7 @@
 """Pictures of one video stream: by index, by time, one after the other."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -132,6 +132,20 @@ class Video:
     def indices(self, wanted: Sequence[int]) -> Iterator[Frame]:
         """Pictures by index, ascending; those that cannot be decoded are absent."""
         return self._decode(list(wanted))
+
+    def undecodable(self, on_picture: Callable[[int], None] | None = None) -> Iterator[int]:
+        """Decode every picture and give the index of each that cannot be; ``on_picture`` is told
+        of each that was tried."""
+        last = len(self) - 1
+        for index in range(len(self)):
+            if self._picture(index, last) is None:
+                yield index
+            if on_picture is not None:
+                on_picture(index)
+
+    def builds_on_a_loss(self, index: int) -> bool:
+        """Whether a picture cannot be decoded because packets before it were never stored."""
+        return int(self._starts()[index]) < 0
 
     # -- decoding ------------------------------------------------------------------------------
 
