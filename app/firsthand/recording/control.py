@@ -61,18 +61,18 @@ class Control:
                 ).start()
 
     def _serve(self, channel: Channel) -> None:
-        attached = False
+        attached = True
+        self._attach(1)
         try:
             while not self._closing:
                 message = channel.receive(None)
                 if message is None:
                     continue
                 if message.header.get("ask") == "tap":
+                    attached = False  # who only watches does not look after the recording
+                    self._attach(-1)
                     serve_tap(channel, message.header, self._recorder)
                     return
-                if not attached:
-                    attached = True
-                    self._attach(1)
                 self._answer(channel, message)
         except ChannelClosed:
             pass

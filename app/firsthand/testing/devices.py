@@ -9,6 +9,7 @@ import contextlib
 import mmap
 import random
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -96,6 +97,8 @@ class FakeConfig(PluginConfig):
     """Deliver as fast as it is taken; device times stay on their grid."""
     open_error: str | None = None
     """Words of the ``DeviceError`` that opening raises."""
+    tell_modules: bool = False
+    """Note, after the first packet, which modules the process has loaded."""
     breaks_after: int | None = None
     """Packets of the first stream after which its thread dies of a defect."""
 
@@ -159,6 +162,8 @@ class FakeDevice(Device):
                 return
             sink.packet(stream.packet(seq, now_ns))
             seq += 1
+            if self.config.tell_modules and seq == 1:
+                sink.note("modules", {"names": sorted(sys.modules)})
             if self._ledger is not None:
                 self._ledger.count(number, seq, now_ns)
 
