@@ -58,6 +58,11 @@ class FreeRecording:
             raise RecordingError(made._trouble[-1])
         return made
 
+    @property
+    def recorder_pid(self) -> int | None:
+        """The recorder's process, while there is one."""
+        return self._keeper.pid
+
     def look(self) -> RecorderStatus | None:
         """How it does; None when it has ended and cannot go on. A recorder that died is started
         anew at once."""

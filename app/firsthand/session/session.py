@@ -93,6 +93,11 @@ class Session:
         return self._keeper.status
 
     @property
+    def recorder_pid(self) -> int | None:
+        """The recorder's process, while there is one."""
+        return self._keeper.pid
+
+    @property
     def answers(self) -> Mapping[str, Any]:
         """What was answered at this step so far."""
         return dict(self._answers.get(self.step.id, {}))
