@@ -32,6 +32,8 @@ class Beat:
     hns: int
     """QPC."""
     scene_s: float
+    next_scene_s: float
+    """The moment of the slot after it, for what is better begun early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ class Pump:
                     slot = newest - keep + 1
                     self._skip_to(slot, self._why_behind(connection), stamp)
                 hns = grid.hns(slot)
-                made = make(Beat(slot, hns, clock.scene_s(hns)))
+                following_s = clock.scene_s(grid.hns(slot + 1))
+                made = make(Beat(slot, hns, clock.scene_s(hns), following_s))
                 if isinstance(made, Ready):
                     connection.delay(due_ns)
                     self._send(connection, slot, number, made)

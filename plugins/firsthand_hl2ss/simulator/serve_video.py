@@ -4,6 +4,7 @@ One mode byte may ask for all of it: start bit, then what to deliver, then stop 
 connection gets an encoder of its own, so its first picture is a key frame with its headers.
 """
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -97,7 +98,8 @@ class PersonalVideo:
             encoder = encoder_for(video, size.width, size.height, fps, headset.config)
         acquisition = video.option(EncoderOption.FRAME_ACQUISITION)
         buffered = acquisition is None or bool(acquisition & 1)
-        frames = _Frames(headset, connection, size, divisor, encoder, with_pose=with_pose)
+        drawer = ThreadPoolExecutor(1, thread_name_prefix="hl2ss-sim drawing")
+        frames = _Frames(headset, connection, size, divisor, encoder, drawer, with_pose=with_pose)
         try:
             self.pump.run(
                 connection,
@@ -107,12 +109,14 @@ class PersonalVideo:
                 queue_s=None if buffered else _REAL_TIME_QUEUE_S,
             )
         finally:
+            drawer.shutdown(cancel_futures=True)
             if encoder is not None:
                 encoder.close()
 
 
 class _Frames:
-    """The pictures of one connection."""
+    """The pictures of one connection. Each is drawn while the one before is being encoded: what
+    is seen is a function of time, and both together take longer than a frame may."""
 
     def __init__(
         self,
@@ -121,6 +125,7 @@ class _Frames:
         size: Format,
         divisor: int,
         encoder: "VideoEncoder | None",
+        drawer: ThreadPoolExecutor,
         *,
         with_pose: bool,
     ) -> None:
@@ -129,7 +134,9 @@ class _Frames:
         self._size = size
         self._divisor = divisor
         self._encoder = encoder
+        self._drawer = drawer
         self._with_pose = with_pose
+        self._drawing: tuple[int, Future[U1]] | None = None
         self._first = True
 
     def make(self, beat: Beat) -> Ready:
@@ -150,11 +157,17 @@ class _Frames:
         )
 
     def _picture(self, beat: Beat) -> bytes:
-        size = self._size
-        nv12 = self._headset.source.frame(
-            beat.scene_s, beat.slot * self._divisor, size.width, size.height
-        )
+        ahead, self._drawing = self._drawing, None
+        if ahead is None or ahead[0] != beat.slot:
+            ahead = beat.slot, self._draw(beat.slot, beat.scene_s)
+        nv12 = ahead[1].result()
+        self._drawing = beat.slot + 1, self._draw(beat.slot + 1, beat.next_scene_s)
         return padded(nv12).tobytes() if self._encoder is None else self._encoder.encode(nv12)
+
+    def _draw(self, slot: int, scene_s: float) -> "Future[U1]":
+        """Numbered by the camera's own frames, of which the divisor leaves some out."""
+        frame, size = self._headset.source.frame, self._size
+        return self._drawer.submit(frame, scene_s, slot * self._divisor, size.width, size.height)
 
     def _is_empty(self, beat: Beat) -> bool:
         """Now and then the encoder yields nothing; often enough for the very first picture."""
