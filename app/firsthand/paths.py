@@ -42,13 +42,15 @@ def runtime_dir() -> Path:
     Raises ``StorageError`` where it belongs to somebody else.
     """
     chosen = os.environ.get("FIRSTHAND_RUNTIME_DIR")
-    folder = Path(chosen) if chosen else Path(platformdirs.user_runtime_dir(_NAME, appauthor=False))
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
+    login = os.environ.get("XDG_RUNTIME_DIR")
+    if chosen:
+        folder = Path(chosen)
+    elif login and Path(login).is_dir():
+        folder = Path(login) / _NAME
+    else:
         # No login session, so no run-time folder of the system's: the cache is private as well.
         folder = Path(platformdirs.user_cache_dir(_NAME, appauthor=False)) / "run"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name == "posix":
         about = folder.stat()
         if about.st_uid != os.getuid():
