@@ -73,8 +73,8 @@ class ClockTable:
         self._stretches: dict[Clock, list[Stretch]] = {}
         # The wall clock of a device runs by its monotonic one: that rate is known first.
         for clock in sorted(by_clock, key=lambda clock: clock is Clock.DEVICE_WALL):
-            likely = self._known_rate(Clock.DEVICE) if clock is Clock.DEVICE_WALL else None
-            self._stretches[clock] = _stretches(by_clock[clock], likely)
+            same = self._stretches.get(Clock.DEVICE, []) if clock is Clock.DEVICE_WALL else []
+            self._stretches[clock] = _stretches(by_clock[clock], _best_known(same))
 
     def to_host_ns(self, clock: Clock, device_ns: Times, arrival_ns: Times) -> Times:
         """Host times of packets (or rows) of one stream, in the stream's order.
@@ -160,9 +160,6 @@ class ClockTable:
         ]
         return np.searchsorted(np.array(borders, dtype=np.int64), host_ns, side="right")
 
-    def _known_rate(self, clock: Clock) -> float | None:
-        return _rate_of(self._stretches.get(clock, []))
-
 
 def best_of(exchanges: Sequence[ClockPair]) -> ClockPair:
     """The exchange with the shortest round trip: the one that says most about the clock.
@@ -174,21 +171,19 @@ def best_of(exchanges: Sequence[ClockPair]) -> ClockPair:
     return min(exchanges, key=lambda pair: pair.host_after_ns - pair.host_before_ns)
 
 
-def _stretches(pairs: Sequence[ClockPair], likely: float | None) -> list[Stretch]:
+def _stretches(pairs: Sequence[ClockPair], known: Stretch | None) -> list[Stretch]:
+    """Fits part by part; ``known`` is a stretch of a clock on the same crystal."""
     parts = _parts(pairs)
-    if likely is None:
-        likely = _rate_of([fit_stretch(part) for part in parts])
-    if likely is None:
+    known = known or _best_known([fit_stretch(part) for part in parts])
+    if known is None:
         return [fit_stretch(part) for part in parts]
-    return [fit_stretch(part, likely, _SAME_CRYSTAL) for part in parts]
+    return [fit_stretch(part, known.rate, known.rate_doubt + _SAME_CRYSTAL) for part in parts]
 
 
-def _rate_of(stretches: Sequence[Stretch]) -> float | None:
-    """The rate of the longest stretch that says something of it."""
+def _best_known(stretches: Sequence[Stretch]) -> Stretch | None:
+    """The longest stretch that says something of its clock's rate."""
     known = [s for s in stretches if s.pairs >= _WELL_KNOWN_PAIRS and not s.slewed]
-    return (
-        max(known, key=lambda stretch: stretch.stop_ns - stretch.start_ns).rate if known else None
-    )
+    return max(known, key=lambda stretch: stretch.stop_ns - stretch.start_ns, default=None)
 
 
 def _parts(pairs: Sequence[ClockPair]) -> list[list[ClockPair]]:

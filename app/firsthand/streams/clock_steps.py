@@ -2,24 +2,30 @@
 
 Pairs are seconds apart; packets are milliseconds apart and carry the step themselves: device times
 jump there by the step, and nowhere else by just that. Where several jumps would fit (a real hole
-of at least that length lies near) or none shows (the step is inside a hole), the packets' ways
-decide: how long each packet would have been under way by the old curve and by the new one. Packets
-may wait on their way, but never arrive before they were sent, so of every run of packets between
-two candidates the quickest is compared with the quickest otherwise seen. That holds in bursts too.
+of at least that length lies near), the one counts that leaves whole periods between packets of a
+steady stream. Where that does not tell, or no jump shows (the step is inside a hole), the packets'
+ways decide: how long each packet would have been under way by the old curve and by the new one.
+Packets may wait on their way, but never arrive before they were sent, so of every run of packets
+between two candidates the quickest is compared with the quickest otherwise seen.
+
+What stays open: packets that all waited, between a step of whole periods and a hole as long, may
+go to the wrong side of it.
 """
 
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from firsthand.streams.clock_stretch import Stretch, Times
+from firsthand.streams.clock_stretch import Floats, Stretch, Times
 
 _LONGEST_WAY_NS: Final = 30_000_000_000
 _ALIKE: Final = 0.1
 _ALIKE_NS: Final = 2_000_000.0
 _AROUND: Final = 200
 """Packets on both sides that say how quick a packet is when nothing holds it."""
+_STEADY: Final = 0.05
+_ODD: Final = 0.1
+"""In periods: what a steady stream's times are off the grid, and what is too much to be chance."""
 _SLICES: Final = 32
 
 
@@ -58,15 +64,28 @@ def _between(
     # How much smoother the times become by cutting here.
     gain = np.abs(jumps - usual) - np.abs(jumps - step - usual)
     best = float(gain.max()) if len(gain) else 0.0
+    # How much more the times are off the grid by cutting here: less than nothing shows the step.
+    odd = _off(jumps - step, usual) - _off(jumps, usual)
+    steady = bool(len(forward)) and float(np.median(_off(forward, usual))) < _STEADY
     if best > 0.5 * abs(step):
-        candidates = at[gain >= best - max(_ALIKE_NS, _ALIKE * abs(step))]
+        doubt = 2.0 * float(old.bound_ns[-1] + new.bound_ns[0])
+        alike = gain >= best - max(_ALIKE_NS, _ALIKE * abs(step), doubt)
+        candidates = at[alike & (odd <= odd[alike].min() + _ODD)] if steady else at[alike]
     else:
-        holes = at[(jumps > 1.5 * usual) | (jumps <= 0)]
-        slices = np.linspace(low, high, _SLICES, dtype=np.int64)
-        candidates = np.unique(np.concatenate((holes, slices)))
+        hole = (jumps > 1.5 * usual) | (jumps <= 0)
+        candidates = at[hole & (odd < -_ODD)] if steady else at[:0]
+        if not len(candidates):
+            slices = np.linspace(low, high, _SLICES, dtype=np.int64)
+            candidates = np.unique(np.concatenate((at[hole], slices)))
     if len(candidates) == 1:
         return int(candidates[0])
     return _by_way(old, new, device_ns, arrival_ns, candidates.astype(np.int64))
+
+
+def _off(times: Floats, period: float) -> Floats:
+    """How far steps are from one period or more, in periods."""
+    slots = times / max(period, 1.0)
+    return np.asarray(np.abs(slots - np.maximum(np.rint(slots), 1.0)))
 
 
 def _by_way(
@@ -75,7 +94,7 @@ def _by_way(
     """The candidate that leaves no run of packets too early or too late."""
     low, high = int(candidates[0]), int(candidates[-1])
 
-    def way(stretch: Stretch, part: slice) -> npt.NDArray[np.float64]:
+    def way(stretch: Stretch, part: slice) -> Floats:
         return np.asarray((arrival_ns[part] - stretch.to_host(device_ns[part])).astype(np.float64))
 
     before, after = (
