@@ -33,9 +33,11 @@ def only_one(folder: Path) -> Iterator[None]:
                 f"{folder.name} is being finished by another process.",
                 try_this="Wait until that is done; nothing is lost.",
             )
-        yield
-        with suppress(OSError):
-            path.unlink()
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows keeps a file that is open
+                path.unlink()
     finally:
         os.close(handle)
 

@@ -117,8 +117,12 @@ def write_log(
     segment: int = 0,
     end: str | None = "The session was stopped.",
     session: Mapping[str, Any] | None = None,
+    tell_gaps: bool = True,
 ) -> Path:
-    """Write a segment of a log, gaps counted as the recorder does it; give its path."""
+    """Write a segment of a log, gaps counted as the recorder does it; give its path.
+
+    Without ``tell_gaps`` losses are neither counted nor marked: something that must be noticed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / segment_name(segment)
     about = {
@@ -142,13 +146,13 @@ def write_log(
             epoch = epochs.pop(0)
             writer.epoch(epoch)
         stored, rows = trackers[packet.stream].packet(packet)
-        writer.packet(stored)
-        for row in rows:
+        writer.packet(stored if tell_gaps else packet)
+        for row in rows if tell_gaps else ():
             writer.gap(row)
     for pair in pairs:
         _pair(writer, trackers, pair)
     for tracker in trackers.values():
-        for row in tracker.close():
+        for row in tracker.close() if tell_gaps else ():
             writer.gap(row)
     last_ns = max((p.arrival_ns for p in chosen), default=START_HOST_NS)
     if end is not None:
@@ -172,12 +176,20 @@ def write_manifest(folder: Path, *, state: RecordingState = RecordingState.RECOR
     _write_manifest(folder, manifest.model_copy(update=changes))
 
 
-def make_recording(folder: Path, world: World | None = None, **asked: Any) -> World:
-    """A finished session in ``folder``; ``asked`` goes to ``small_world``."""
+def make_recording(
+    folder: Path,
+    world: World | None = None,
+    *,
+    packets: Sequence[Packet] | None = None,
+    tell_gaps: bool = True,
+    **asked: Any,
+) -> World:
+    """A finished session in ``folder``; ``asked`` goes to ``small_world``, the others to
+    ``write_log``."""
     from firsthand.recording.finalise import finalise
 
     world = world or small_world(**asked)
-    write_log(folder, world)
+    write_log(folder, world, packets=packets, tell_gaps=tell_gaps)
     write_manifest(folder)
     finalise(folder)
     return world
