@@ -62,9 +62,10 @@ _WRONG_SERVICE: Final = (
     "the first port."
 )
 _CLOSED_WHY: Final = {
-    Port.PERSONAL_VIDEO: "the camera is off or used by another app, or it does not take the size, "
-    "rate or encoder asked for",
-    Port.MICROPHONE: "the headset cannot open its microphone, or does not take the sound asked for",
+    Port.PERSONAL_VIDEO: "the camera is off, used by another app or not permitted, or it does not "
+    "take the size, rate or encoder asked for",
+    Port.MICROPHONE: "the app lacks the permission for the microphone, cannot open it, or does not "
+    "take the sound asked for",
     Port.SPATIAL_INPUT: "the app runs as a flat window, where there is no spatial input",
     Port.EXTENDED_EYE_TRACKER: "the eye tracker does not take the rate asked for; 90 a second "
     "needs a recent Windows on the headset",

@@ -1,10 +1,9 @@
 """Tells times that a headset may well send from forged and damaged ones."""
 
 import time
-from typing import Final
+from typing import Final, Protocol
 
 from firsthand.api import Clock
-from firsthand_hl2ss.watch import RemoteWatch
 from firsthand_hl2ss.wire import NS_PER_HNS
 
 _LATEST_HNS: Final = 2**63 // 1000
@@ -18,11 +17,19 @@ _JUMP_PERIODS: Final = 1.5
 _POKE_EVERY_NS: Final = 500_000_000
 
 
+class KnowsClocks(Protocol):
+    """What is known of the headset's clocks; ``RemoteWatch`` is one."""
+
+    def poke(self) -> None: ...
+
+    def estimate_ns(self, clock: Clock, host_ns: int, since_ns: int) -> int | None: ...
+
+
 class TimeJudge:
     """Judges the times of one connection of a stream: by their predecessor, and by the headset's
     clock as measured since the connection began."""
 
-    def __init__(self, clock: Clock, period_ns: int, watch: RemoteWatch, since_ns: int) -> None:
+    def __init__(self, clock: Clock, period_ns: int, watch: KnowsClocks, since_ns: int) -> None:
         self._clock = clock
         self._period_ns = period_ns
         self._watch = watch
