@@ -13,6 +13,7 @@ from firsthand_hl2ss.simulator.faults import plan
 from firsthand_hl2ss.wire import Port
 
 if TYPE_CHECKING:
+    from firsthand_hl2ss.simulator.clock import HeadsetClock
     from firsthand_hl2ss.simulator.ledger import Ledger
     from firsthand_hl2ss.simulator.server import RunningHeadset
 
@@ -57,6 +58,13 @@ class Hl2ssSimulator(Simulator):
         if self._running is None:
             raise DeviceError("The simulated headset has not been started: nothing was sent.")
         return self._running.ledger()
+
+    @property
+    def clock(self) -> "HeadsetClock":
+        """The headset's own clocks: what a recording's times are held against."""
+        if self._running is None:
+            raise DeviceError("The simulated headset has not been started: its clocks stand still.")
+        return self._running.clock
 
     def device_settings(self) -> Mapping[str, Any]:
         return {"host": self.config.host, "base_port": self._base_port}

@@ -170,6 +170,10 @@ class RunningHeadset:
         self._headset.ledger.close()
         self._headset.source.close()
 
+    @property
+    def clock(self) -> HeadsetClock:
+        return self._headset.clock
+
     def ledger(self) -> Ledger:
         return self._headset.ledger.read()
 
