@@ -233,6 +233,7 @@ def test_a_restarted_headset_counts_from_the_start_again(arrive: Callable[[Times
     assert [fit.epoch for fit in table.fits(Clock.DEVICE)] == [0, 1]
 
 
+@settings(deadline=None)
 @given(
     asymmetric_ms=st.sampled_from([0, 1, 10, 40]),
     ppm=st.floats(-100, 100),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firsthand.api import (
@@ -269,6 +269,7 @@ def test_packets_of_changing_length_that_join_up_make_no_row() -> None:
         at += size
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     lost=st.sets(st.integers(1, 398), max_size=60),
     jitter=st.lists(st.integers(-2_000_000, 2_000_000), min_size=400, max_size=400),
@@ -341,6 +342,7 @@ def test_batches_whose_rows_share_one_time_are_not_counted() -> None:
 Fate = st.sampled_from(["stored"] * 6 + ["lost", "empty", "damaged", "wire"])
 
 
+@settings(deadline=None)
 @given(
     fates=st.lists(Fate, min_size=1, max_size=300),
     hz=st.sampled_from([5.0, 30.0, 45.0, 59.94, 90.0]),
