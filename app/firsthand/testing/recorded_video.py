@@ -1,6 +1,7 @@
 """Encoded pictures that bear their number, as a headset's camera would send them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -100,3 +101,32 @@ def _encoded(
             yield bytes(packet), bool(packet.is_keyframe)
     for packet in context.encode(None):
         yield bytes(packet), bool(packet.is_keyframe)
+
+
+def encode_b_pictures(
+    like: Sequence[Packet], schema: StreamSchema
+) -> tuple[list[Packet], list[int]]:
+    """Packets of pictures coded out of their order, and the number that each one's picture
+    bears. No headset does this by itself; an encoder can be asked to."""
+    name, _ = _OPTIONS[schema.payload]
+    context: Any = VideoCodecContext.create(name, "w")
+    context.width, context.height = schema.width_px, schema.height_px
+    context.pix_fmt = "yuv420p"
+    context.time_base = Fraction(1, 30)
+    context.gop_size = 15
+    context.max_b_frames = 2
+    context.thread_count = 1
+    context.options = {"x264-params": "bframes=2:b-adapt=0:scenecut=0:keyint=15:open-gop=0"}
+    coded = []
+    for number in range(len(like)):
+        image = picture(number, (schema.width_px, schema.height_px))
+        frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+        frame.pts = number
+        coded += context.encode(frame)
+    coded += context.encode(None)
+    packets = []
+    for was, packet in zip(like, coded, strict=True):
+        flags = was.flags & PacketFlags.NEW_CONNECTION
+        flags |= PacketFlags.KEY_FRAME if packet.is_keyframe else PacketFlags.NONE
+        packets.append(replace(was, payload=bytes(packet), flags=flags))
+    return packets, [int(packet.pts) for packet in coded]

@@ -125,8 +125,7 @@ class Video:
             first = times[wanted[0]] if start is None else begin
             last = times[wanted[-1]] if stop is None else end
             grid = np.arange(first, last, step) if last > first else np.array([first])
-            chosen = {self.index_at(float(moment)) for moment in grid}
-            wanted = np.array(sorted(chosen & set(wanted.tolist())), np.int64)
+            wanted = np.unique([self.index_at(float(moment)) for moment in grid])
         return self._decode(wanted.tolist())
 
     def indices(self, wanted: Sequence[int]) -> Iterator[Frame]:
