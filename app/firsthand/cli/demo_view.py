@@ -215,7 +215,11 @@ def _words(phase: DemoPhase) -> list[str]:
         words += [verdict.words, *(f"- {finding}" for finding in verdict.findings)]
     words += [f"! {trouble}" for trouble in (*phase.result.trouble, *phase.trouble)]
     for path in phase.exports:
-        words.append(f"{path.name}  {path.stat().st_size / _MB:.1f} MB")
+        words.append(f"{path.name}  {_size(path.stat().st_size)}")
     if verdict is None:
         words.append(f"Ended: {phase.result.outcome.value.replace('_', ' ')}.")
     return words
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / _MB:.1f} MB" if nbytes >= _MB else f"{nbytes / 1000:.0f} kB"

@@ -78,7 +78,7 @@ class Journal:
         self._failed: StorageError | None = None
         try:
             # Not "ab": the position must be ours to read the tail, and the lock keeps others out.
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
             raise StorageError(
                 f"The journal {path.name} cannot be opened ({error.strerror}).",

@@ -76,15 +76,17 @@ def numbers_of(folder: Path) -> InNumbers:
             sound = recording.stream_of(StreamRole.MICROPHONE)
             samples = int(recording.records(sound.schema.name)["samples"].sum())
             sound_s = samples / sound.schema.sample_hz if sound.schema.sample_hz else None
-        valid = None
+        valid = gaze_stream = None
         if StreamRole.GAZE in roles:
-            gaze = recording.records(recording.gaze.schema.name)["valid"]
+            gaze_stream = recording.gaze.schema.name
+            gaze = recording.records(gaze_stream)["valid"]
             valid = float(gaze.mean()) if len(gaze) else 0.0
         residuals = [fit.residual_p95_ns / 1e6 for fits in recording.clock.values() for fit in fits]
         return InNumbers(
             duration_s=recording.duration_s,
             pictures=len(recording.video) if StreamRole.VIDEO in roles else 0,
             gaze_valid=valid,
+            gaze_stream=gaze_stream,
             sound_s=sound_s,
             gaps=sum(gap.cause != GapCause.NOT_STARTED for gap in recording.gaps()),
             clock_residual_ms=max(residuals, default=None),

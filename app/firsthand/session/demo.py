@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,8 @@ from firsthand.session.study import Study
 from firsthand.session.tools import Tools
 
 DEVICE: Final = "hl2ss"
+_VIDEO: Final = {"pv": {"width": 960, "height": 540, "fps": 30}}
+"""Smaller than a headset's default, since the simulator makes every picture on this computer."""
 TASK: Final = "organize_room/by_type"
 PARTICIPANTS: Final = {"demonstration": "sim01", "replication": "sim02"}
 """Codes that say at every place that nobody real was there."""
@@ -117,7 +119,9 @@ class DemoWatcher(Protocol):
 class DemoTools(Tools, Protocol):
     """What a demonstration needs besides a session's tools."""
 
-    def export(self, recording: Path, to: str, out: Path) -> Sequence[Path]:
+    def export(
+        self, recording: Path, to: str, settings: Mapping[str, Any], out: Path
+    ) -> Sequence[Path]:
         """Write a recording in another format; gives the files."""
 
 
@@ -136,7 +140,7 @@ def run_demo(
     )
     phases: list[DemoPhase] = []
     for phase, participant in PARTICIPANTS.items():
-        if stop.is_set() or any(not done.good for done in phases):
+        if stop.is_set() or any(done.result.verdict is None for done in phases):
             break
         study.add_participant(participant)
         shown = phases[0].result.folder if phases else None
@@ -177,7 +181,9 @@ def _phase(
                 study.protocol,
                 phase,
                 task=TASK,
-                devices=[DeviceChoice(name=DEVICE, settings=stand_in.choice.settings)],
+                devices=[
+                    DeviceChoice(name=DEVICE, settings={**stand_in.choice.settings, **_VIDEO})
+                ],
                 demonstration=shown,
                 rehearsal=True,
             ),
@@ -198,12 +204,12 @@ def _export(
         return (), ()
     watcher.stage(f"Exporting {result.folder.name}: a video with sound, and the gaze as a table")
     goal = out / "exports" / result.folder.name
-    goal.mkdir(parents=True)
     files: list[Path] = []
     trouble: list[str] = []
-    for kind in ("mp4", "csv"):
+    gaze = result.verdict.numbers.gaze_stream
+    for kind, asked in (("mp4", {}), ("csv", {"streams": [gaze] if gaze else []})):
         try:
-            files += tools.export(result.folder, kind, goal)
+            files += tools.export(result.folder, kind, asked, goal)
         except FirsthandError as error:
             trouble.append(str(error))
     return tuple(files), tuple(trouble)

@@ -7,11 +7,11 @@ from typing import Any, Final
 from firsthand.api import CheckableDevice, CheckItem, Device, FirsthandError, Progress
 from firsthand.host import PluginHost
 from firsthand.recording.client import RecorderProcess
+from firsthand.recording.export import export
 from firsthand.recording.finalise_process import finalise_in_child
 from firsthand.recording.recorder_settings import DeviceChoice, RecorderSettings
 from firsthand.session.check_work import check_in_worker
 from firsthand.session.consent import without_data
-from firsthand.session.export_work import export_in_worker
 from firsthand.session.protocol import DataType
 from firsthand.session.tools import Finished, RunningRecorder, Verdict
 
@@ -64,9 +64,11 @@ class RealTools:
         """Every record and picture looked at, in a worker."""
         return check_in_worker(folder, progress)
 
-    def export(self, recording: Path, to: str, out: Path) -> Sequence[Path]:
+    def export(
+        self, recording: Path, to: str, settings: Mapping[str, Any], out: Path
+    ) -> Sequence[Path]:
         """The recording in another format, by the exporter of that name in a worker."""
-        return export_in_worker(self._host, recording, to, out)
+        return export(recording, to, out, settings=settings, host=self._host)
 
     def _look_over(self, choice: DeviceChoice, timeout_s: float) -> Sequence[CheckItem]:
         try:

@@ -40,6 +40,8 @@ class InNumbers:
     pictures: int = 0
     gaze_valid: float | None = None
     """Share of the gaze samples that are valid; None where there is no gaze."""
+    gaze_stream: str | None = None
+    """The name of the stream with the gaze."""
     sound_s: float | None = None
     gaps: int = 0
     """Interruptions after a stream's first packet."""
