@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import h5py
-import psutil
 import pytest
 
 from firsthand.recording.client import RecorderProcess
@@ -22,8 +21,10 @@ from firsthand.recording.recover import recover_all
 from firsthand.testing.devices import FakeConfig, FakeDevice, read_ledger
 from firsthand.testing.power_cut import WatchedDisk
 from firsthand.testing.recorders import (
+    check_nothing_lost,
     end_process,
     fake_settings,
+    handed_over,
     ledger_of,
     losses,
     read_all,
@@ -99,15 +100,6 @@ def _parent_of(folder: Path) -> "subprocess.Popen[bytes]":
     return parent
 
 
-def _nothing_is_lost(folder: Path) -> None:
-    entries, damage = read_all(folder)
-    assert damage == []
-    assert entries
-    for name, lost in losses(folder, STREAMS).items():
-        assert lost.before == 0, name
-        assert lost.at_end <= 2, name  # what was handed over in the very moment of stopping
-
-
 def test_killing_the_app_loses_nothing_and_a_new_one_finds_the_recorder(tmp_path: Path) -> None:
     for number in range(times(1, 30)):
         folder = tmp_path / f"session-{number:03d}"
@@ -117,10 +109,9 @@ def test_killing_the_app_loses_nothing_and_a_new_one_finds_the_recorder(tmp_path
         handed = read_ledger(ledger_of(folder))[0][0]
         wait_for_packets(folder, handed + 20)
         recorder = RecorderProcess.attach(folder)
-        process = psutil.Process(recorder.pid)
+        before = handed_over(folder)
         recorder.stop()
-        process.wait(10)
-        _nothing_is_lost(folder)
+        check_nothing_lost(folder, STREAMS, before)
 
 
 @posix
@@ -133,10 +124,11 @@ def test_freezing_the_app_loses_nothing(tmp_path: Path) -> None:
     wait_for_packets(folder, handed + 30 * frozen_s)
     os.kill(parent.pid, signal.SIGCONT)
     recorder = RecorderProcess.attach(folder)
+    before = handed_over(folder)
     recorder.stop()
     parent.kill()
     parent.wait()
-    _nothing_is_lost(folder)
+    check_nothing_lost(folder, STREAMS, before)
 
 
 @posix
@@ -148,8 +140,9 @@ def test_a_recorder_frozen_for_a_while_goes_on_as_if_nothing_had_been(tmp_path: 
     time.sleep(times(1, 3))  # frozen: there is nothing to wait for
     os.kill(recorder.pid, signal.SIGCONT)
     wait_for_packets(folder, 60)
+    before = handed_over(folder)
     recorder.stop()
-    _nothing_is_lost(folder)
+    check_nothing_lost(folder, STREAMS, before)
 
 
 def test_power_cuts_cost_one_second_at_most(tmp_path: Path) -> None:

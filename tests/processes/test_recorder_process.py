@@ -19,9 +19,10 @@ from firsthand.recording.recorder_settings import RecorderState
 from firsthand.recording.rendezvous import note_path
 from firsthand.testing.devices import MODULE, FakeConfig
 from firsthand.testing.recorders import (
+    check_nothing_lost,
     end_process,
     fake_settings,
-    losses,
+    handed_over,
     read_all,
     stored_seqs,
     wait_for_packets,
@@ -161,12 +162,13 @@ def test_ctrl_c_is_not_for_the_recorder_and_sigterm_closes_it_in_order(folder: P
     os.kill(recorder.pid, signal.SIGINT)
     wait_for_packets(folder, 20)
     assert recorder.status().state is RecorderState.RECORDING
+    before = handed_over(folder)
     os.kill(recorder.pid, signal.SIGTERM)
     wait_until(lambda: not recorder.alive, "the recorder to end")
     entries, _ = read_all(folder)
     assert isinstance(entries[-1], EndEntry)
     assert "SIGTERM" in entries[-1].reason
-    assert all(lost.before == 0 and lost.at_end <= 90 for lost in losses(folder, STREAMS).values())
+    check_nothing_lost(folder, STREAMS, before)
     assert read_manifest(folder).state is RecordingState.RECORDED
     recorder.detach()
 

@@ -65,7 +65,7 @@ class SpaceGuard:
         while len(self._seen) > 2 and self._seen[0][0] < now_s - _RATE_S:
             self._seen.popleft()
         usable = free_bytes - self.reserve_bytes
-        if usable <= 0:
+        if usable <= self._until_next_look():
             words = (
                 f"The disk is full: {_size(free_bytes)} are left, which are kept to close the "
                 "recording well. The recording ends here."
@@ -87,6 +87,12 @@ class SpaceGuard:
         if left_s <= _EARLY_S:
             return Space(free_bytes, left_s, Room.EARLY, _soon(left_s, free_bytes))
         return Space(free_bytes, left_s, Room.ENOUGH)
+
+    def _until_next_look(self) -> int:
+        """Bytes that may come before the disk is looked at again: twice what came lately."""
+        if len(self._seen) < 2:
+            return 0
+        return 2 * max(0, self._seen[-1][1] - self._seen[-2][1])
 
     def _rate(self) -> float:
         """Bytes per second lately; 0 where too little was seen."""

@@ -6,6 +6,7 @@ for a preview, ``last(seconds)`` for an assistant, ``EVERYTHING`` up to a limit 
 """
 
 import contextlib
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final, Self
@@ -33,21 +34,20 @@ class Tap:
 
     def get(self, timeout_s: float | None = None) -> Packet | None:
         """The next packet; None when none came within ``timeout_s`` or the tap has ended."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self.ended:
+            left_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             try:
-                message = self._channel.receive(timeout_s)
+                message = self._channel.receive(left_s)
             except ChannelError:
                 self.ended = True
                 break
             if message is None:
                 return None
             self.lost = int(message.header.get("lost", self.lost))
-            if message.header.get("end"):
-                self.ended = True
-            elif "stream" in message.header:
+            self.ended |= bool(message.header.get("end"))
+            if "stream" in message.header:
                 return _packet(message)
-            elif timeout_s is not None:
-                return None  # a sign of life while nothing comes
         return None
 
     def __iter__(self) -> Iterator[Packet]:

@@ -88,6 +88,23 @@ def losses(folder: Path, streams: Sequence[FakeStream]) -> dict[str, Lost]:
     return found
 
 
+def handed_over(folder: Path) -> list[int]:
+    """Packets of each stream that the fake device has handed over by now."""
+    return [count for count, _ in read_ledger(ledger_of(folder))]
+
+
+def check_nothing_lost(folder: Path, streams: Sequence[FakeStream], handed: Sequence[int]) -> None:
+    """Fail unless the log in ``folder`` is undamaged and has the first ``handed`` packets of each
+    stream, and no holes after that."""
+    entries, damage = read_all(folder)
+    if damage:
+        raise AssertionError(f"the log is damaged: {damage}")
+    for stream, count in zip(streams, handed, strict=True):
+        seqs = stored_seqs(entries, stream)
+        if len(seqs) < count or seqs != set(range(len(seqs))):
+            raise AssertionError(f"{stream.name}: {count} were handed over, not all are stored")
+
+
 def end_process(pid: int, how: int = getattr(signal, "SIGKILL", signal.SIGTERM)) -> None:
     """Kill a process and wait until it is gone (or waits to be buried)."""
     process = psutil.Process(pid)

@@ -343,8 +343,10 @@ def test_packets_that_a_slow_disk_costs_stand_in_gaps_to_the_last_one(
 def test_a_full_disk_ends_the_recording_in_order(recorders: list[Recorder], tmp_path: Path) -> None:
     free = [10**12]
     chosen = settings(tmp_path, reserve_bytes=LEAST_RESERVE)
-    recorder = record(recorders, tmp_path, [fake(VIDEO)], free=lambda _: free[0], settings=chosen)
-    wait_until(lambda: got(recorder, "video") > 3, "some packets")
+    device = fake(VIDEO, packets=10, flat_out=True)
+    recorder = record(recorders, tmp_path, [device], free=lambda _: free[0], settings=chosen)
+    wait_until(lambda: recorder.status().bytes_written > 20_000, "all packets in the log")
+    recorder._look_at_disk()
     free[0] = LEAST_RESERVE + 500
     recorder._look_at_disk()
     wait_until(lambda: "no room to finish" in "".join(recorder.status().warnings), "a warning")
