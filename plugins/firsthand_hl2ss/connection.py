@@ -28,6 +28,7 @@ from firsthand_hl2ss.wire import HEADER, NS_PER_HNS
 
 log = logging.getLogger(__name__)
 
+_NO_FLAGS: Final = PacketFlags.NONE
 _TICK_S: Final = 0.05
 _WAITING_AFTER_S: Final = 0.25
 _LOST_AFTER_NS: Final = 1_000_000_000
@@ -135,7 +136,7 @@ class Connection:
         if parsed is None:
             self._report.empty(device_ns)
             return
-        flags = PacketFlags.NONE
+        flags = _NO_FLAGS
         if self._fresh:
             self._fresh = False
             flags = PacketFlags.NEW_CONNECTION

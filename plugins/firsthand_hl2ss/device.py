@@ -46,10 +46,10 @@ class Hl2ssDevice(CheckableDevice):
         config, patience = self.config, self.config.patience
         self._stop = stop = threading.Event()
         address = Address(config.host, config.base_port)
-        remote = Remote(address, patience.connect_s, patience.reply_s, stop)
+        self._path = path = PathProbe(address)
+        remote = Remote(address, patience.connect_s, patience.reply_s, stop, path.overtook)
         settings = config.app.commands(config.base_port)
         self._watch = watch = RemoteWatch(remote, sink, patience.clock_s, settings, stop)
-        self._path = path = PathProbe(address)
         headset = Headset(address, patience, sink, watch, path, stop)
         for plan in plans(config):
             camera = None

@@ -40,11 +40,13 @@ class Parsed:
 
 Parser: TypeAlias = Callable[[RawPacket], Parsed | None]
 
+_KEY: Final = PacketFlags.KEY_FRAME
+_NO_FLAGS: Final = PacketFlags.NONE
 _POSE: Final = struct.Struct("<16f")
 _FAR_M: Final = 1e6
 _NAN: Final = struct.pack("<f", math.nan)
 _NOT_LOCATED: Final = bytes(64)
-_ROTATION_LIMIT: Final = 1.01
+_UNIT: Final = 1.01
 _NEAR: Final = 1e-3
 
 
@@ -53,14 +55,16 @@ def checked_pose(view: memoryview) -> bytes:
     data = bytes(view)
     if data == _NOT_LOCATED:
         return data
-    values = _POSE.unpack(data)
-    column = (values[3], values[7], values[11], values[15] - 1)
-    if not all(abs(value) < _NEAR for value in column):
+    (a, b, c, x, d, e, f, y, g, h, i, z, tx, ty, tz, w) = _POSE.unpack(data)
+    # Spelt out: this runs some hundred times a second, and a comparison with NaN is false.
+    if not (-_NEAR < x < _NEAR and -_NEAR < y < _NEAR and -_NEAR < z < _NEAR):
         raise Damaged("a pose whose last column is not 0 0 0 1")
-    rotation = (*values[0:3], *values[4:7], *values[8:11])
-    if not all(abs(value) < _ROTATION_LIMIT for value in rotation):
+    if not 1 - _NEAR < w < 1 + _NEAR:
+        raise Damaged("a pose whose last column is not 0 0 0 1")
+    most, least = max(a, b, c, d, e, f, g, h, i), min(a, b, c, d, e, f, g, h, i)
+    if not (-_UNIT < least <= most < _UNIT and a + b + c + d + e + f + g + h + i < _FAR_M):
         raise Damaged("a pose that is no rotation")
-    if not all(abs(value) < _FAR_M for value in values[12:15]):
+    if not (-_FAR_M < tx < _FAR_M and -_FAR_M < ty < _FAR_M and -_FAR_M < tz < _FAR_M):
         raise Damaged("a pose out of this world")
     return data
 
@@ -70,7 +74,7 @@ def _picture_flags(picture: bytes | memoryview, profile: VideoProfile) -> Packet
         return PacketFlags.KEY_FRAME
     hevc = profile is VideoProfile.HEVC_MAIN
     key = is_key_frame(bytes(picture), hevc=hevc)
-    return PacketFlags.KEY_FRAME if key else PacketFlags.NONE
+    return _KEY if key else _NO_FLAGS
 
 
 _PV_TAIL: Final = wire_data.PV_METADATA.itemsize
@@ -103,7 +107,15 @@ def pv_parser(profile: VideoProfile, size: tuple[int, int] | None) -> Parser:
     return parse
 
 
-_EET_KNOWN: Final = sum(EetValidity)
+# Plain numbers: operators of flags cost more than everything else in a parser.
+_EET_KNOWN: Final = int(sum(EetValidity))
+_CALIBRATED: Final = int(EetValidity.CALIBRATION)
+_COMBINED: Final = int(EetValidity.COMBINED)
+_LEFT_EYE: Final = int(EetValidity.LEFT)
+_RIGHT_EYE: Final = int(EetValidity.RIGHT)
+_LEFT_OPEN: Final = int(EetValidity.LEFT_OPENNESS)
+_RIGHT_OPEN: Final = int(EetValidity.RIGHT_OPENNESS)
+_VERGENCE: Final = int(EetValidity.VERGENCE)
 _RAY_NAN: Final = _NAN * 6
 
 
@@ -112,17 +124,17 @@ def parse_eet(raw: RawPacket) -> Parsed | None:
     valid = int.from_bytes(payload[88:92], "little")
     if valid & ~_EET_KNOWN or payload[:4] != b"\0\0\0\0":
         raise Damaged("an eye tracker's reading with unknown bits")
-    combined = bool(valid & EetValidity.COMBINED)
-    left, right = bool(valid & EetValidity.LEFT), bool(valid & EetValidity.RIGHT)
+    combined = bool(valid & _COMBINED)
+    left, right = bool(valid & _LEFT_EYE), bool(valid & _RIGHT_EYE)
     fields = b"".join(
         (
-            bytes((combined, bool(valid & EetValidity.CALIBRATION), left, right)),
+            bytes((combined, bool(valid & _CALIBRATED), left, right)),
             payload[4:28] if combined else _RAY_NAN,
             payload[28:52] if left else _RAY_NAN,
             payload[52:76] if right else _RAY_NAN,
-            payload[76:80] if valid & EetValidity.LEFT_OPENNESS else _NAN,
-            payload[80:84] if valid & EetValidity.RIGHT_OPENNESS else _NAN,
-            payload[84:88] if valid & EetValidity.VERGENCE else _NAN,
+            payload[76:80] if valid & _LEFT_OPEN else _NAN,
+            payload[80:84] if valid & _RIGHT_OPEN else _NAN,
+            payload[84:88] if valid & _VERGENCE else _NAN,
             payload[88:92],
             checked_pose(raw.pose),
         )
@@ -130,7 +142,11 @@ def parse_eet(raw: RawPacket) -> Parsed | None:
     return Parsed(fields)
 
 
-_SI_KNOWN: Final = sum(SiValidity)
+_SI_KNOWN: Final = int(sum(SiValidity))
+_HEAD: Final = int(SiValidity.HEAD)
+_EYE: Final = int(SiValidity.EYE)
+_LEFT_HAND: Final = int(SiValidity.LEFT)
+_RIGHT_HAND: Final = int(SiValidity.RIGHT)
 _HEAD_NAN: Final = _NAN * 9
 _JOINT_WORDS: Final = wire_data.JOINT.itemsize // 4
 _HAND_BYTES: Final = JOINTS * wire_data.JOINT.itemsize
@@ -156,8 +172,8 @@ def parse_si(raw: RawPacket) -> Parsed | None:
     valid = int.from_bytes(payload[:4], "little")
     if valid & ~_SI_KNOWN:
         raise Damaged("spatial input with unknown bits")
-    head, eye = bool(valid & SiValidity.HEAD), bool(valid & SiValidity.EYE)
-    left, right = bool(valid & SiValidity.LEFT), bool(valid & SiValidity.RIGHT)
+    head, eye = bool(valid & _HEAD), bool(valid & _EYE)
+    left, right = bool(valid & _LEFT_HAND), bool(valid & _RIGHT_HAND)
     fields = b"".join(
         (
             payload[:4],

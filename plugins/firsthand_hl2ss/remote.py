@@ -8,7 +8,7 @@ reply, and is closed properly.
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Final
@@ -104,8 +104,16 @@ class Remote:
     """Opens connections to remote configuration, one at a time within this program."""
 
     def __init__(
-        self, address: Address, connect_s: float, reply_s: float, stop: threading.Event
+        self,
+        address: Address,
+        connect_s: float,
+        reply_s: float,
+        stop: threading.Event,
+        overtook: Callable[[int], bool] | None = None,
     ) -> None:
+        """``overtook`` says whether a connection begun after a moment has been answered: what was
+        begun earlier was then lost on the way, and is not waited for."""
+        self._overtook = overtook
         self._address = address
         self._connect_s = connect_s
         self._reply_s = reply_s
@@ -141,10 +149,11 @@ class Remote:
     def _connect(self) -> socket.socket:
         if self._stop.is_set():
             raise Stopped
+        address = self._address.of(Port.REMOTE_CONFIGURATION)
+        began_ns, overtook = time.perf_counter_ns(), self._overtook
+        overtaken = None if overtook is None else (lambda: overtook(began_ns))
         try:
-            return dial.dial(
-                self._address.of(Port.REMOTE_CONFIGURATION), self._connect_s, self._stop
-            )
+            return dial.dial(address, self._connect_s, self._stop, overtaken=overtaken)
         except ConnectionRefusedError as error:
             raise RemoteError(RemoteOutcome.REFUSES, "nobody listens") from error
         except OSError as error:

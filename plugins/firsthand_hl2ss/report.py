@@ -11,6 +11,7 @@ from firsthand_hl2ss.parsers import Parsed
 
 log = logging.getLogger(__name__)
 
+_NO_FLAGS: Final = PacketFlags.NONE
 _QUARANTINED: Final = 100
 
 
@@ -26,6 +27,7 @@ class StreamReport:
         """The last cause that was told for missing packets."""
         self._sink = sink
         self._told: tuple[StreamState, str] | None = None
+        self._live = False
         self._gap_told = False
         self._quarantined = 0
 
@@ -39,6 +41,7 @@ class StreamReport:
         if self._told == (state, words):
             return False
         self._told = (state, words)
+        self._live = state is StreamState.LIVE
         log.info("%s is %s", self.name, state)
         self._sink.state(self.name, state, words)
         return True
@@ -55,11 +58,12 @@ class StreamReport:
         self, device_ns: int, arrival_ns: int, parsed: Parsed, more_flags: PacketFlags
     ) -> None:
         """Hand a packet over; the stream is live now."""
-        if self.state is not StreamState.LIVE:
+        if not self._live:
             self.tell(StreamState.LIVE)
             self._gap_told = False
         number, self.packets = self.packets, self.packets + 1
-        flags = parsed.flags | more_flags
+        # Flags are slow to combine, and there is seldom a reason to.
+        flags = parsed.flags | more_flags if more_flags is not _NO_FLAGS else parsed.flags
         self._sink.packet(
             Packet(self.name, number, device_ns, arrival_ns, parsed.fields, parsed.payload, flags)
         )

@@ -31,6 +31,9 @@ class TimeJudge:
 
     def __init__(self, clock: Clock, period_ns: int, watch: KnowsClocks, since_ns: int) -> None:
         self._clock = clock
+        self._is_wall = clock is Clock.DEVICE_WALL
+        self._ahead_ns, self._behind_ns = _AHEAD_NS[clock], _BEHIND_NS[clock]
+        self._leap_ns = _LEAP_NS[clock]
         self._period_ns = period_ns
         self._watch = watch
         self._since_ns = since_ns
@@ -45,21 +48,21 @@ class TimeJudge:
         now_ns = time.perf_counter_ns()
         if self._last_hns is not None:
             step_ns = (timestamp_hns - self._last_hns) * NS_PER_HNS
-            if self._clock is Clock.DEVICE and step_ns < -_BACK_NS:
+            if not self._is_wall and step_ns < -_BACK_NS:
                 return f"a time {-step_ns / 1e9:.1f} s before the one before it"
-            if step_ns > now_ns - self._last_arrival_ns + _LEAP_NS[self._clock]:
+            if step_ns > now_ns - self._last_arrival_ns + self._leap_ns:
                 return f"a time {step_ns / 1e9:.1f} s after the one before it"
         expected_ns = self._watch.estimate_ns(self._clock, now_ns, self._since_ns)
         if expected_ns is not None:
             ahead_ns = timestamp_hns * NS_PER_HNS - expected_ns
-            if not -_BEHIND_NS[self._clock] < ahead_ns < _AHEAD_NS[self._clock]:
+            if not -self._behind_ns < ahead_ns < self._ahead_ns:
                 return f"a time {ahead_ns / 1e9:+.1f} s from the headset's clock"
         return None
 
     def accepted(self, timestamp_hns: int, arrival_ns: int) -> None:
         """Take note of a good packet. Asks for a comparison of clocks when the eye tracker's wall
         clock seems to have been set."""
-        if self._clock is Clock.DEVICE_WALL and self._last_hns is not None:
+        if self._is_wall and self._last_hns is not None:
             step_ns = (timestamp_hns - self._last_hns) * NS_PER_HNS
             late_ns = step_ns - (arrival_ns - self._last_arrival_ns)
             # A step of one period is no jump, however unevenly the Wi-Fi delivers.
