@@ -66,7 +66,8 @@ class FakeStream(PluginConfig):
         return FIRST_NS + round(seq * 1e9 / self.hz)
 
     def fields(self, seq: int) -> bytes:
-        return seq.to_bytes(8, "little") + _NOISE[seq % _SPREAD :][: self.record_bytes - 8]
+        at = seq % _SPREAD
+        return seq.to_bytes(8, "little") + _NOISE[at : at + self.record_bytes - 8]
 
     def payload(self, seq: int) -> bytes:
         at = seq * 7 % _SPREAD
@@ -93,6 +94,10 @@ class FakeConfig(PluginConfig):
     """File to count in; see ``read_ledger``."""
     packets: int | None = None
     """Packets of each stream, after which it is silent."""
+    seconds: float | None = None
+    """Device time after which it is silent."""
+    speed: float = Field(default=1.0, gt=0)
+    """Deliver so many times as fast; device times stay on their grid."""
     flat_out: bool = False
     """Deliver as fast as it is taken; device times stay on their grid."""
     open_error: str | None = None
@@ -149,10 +154,10 @@ class FakeDevice(Device):
         stream = self.config.streams[number]
         sink.state(stream.name, StreamState.LIVE)
         seq = 0
-        while self.config.packets is None or seq < self.config.packets:
+        while not self._done(stream, seq):
             if number == 0 and seq == self.config.breaks_after:
                 raise ZeroDivisionError("the fake breaks, as it was told to")
-            due_ns = began_ns + stream.device_ns(seq) - FIRST_NS
+            due_ns = began_ns + round((stream.device_ns(seq) - FIRST_NS) / self.config.speed)
             now_ns = time.perf_counter_ns()
             if not self.config.flat_out and due_ns > now_ns:
                 if self._stop.wait((due_ns - now_ns) / 1e9):
@@ -166,6 +171,12 @@ class FakeDevice(Device):
                 sink.note("modules", {"names": sorted(sys.modules)})
             if self._ledger is not None:
                 self._ledger.count(number, seq, now_ns)
+
+    def _done(self, stream: FakeStream, seq: int) -> bool:
+        packets, seconds = self.config.packets, self.config.seconds
+        return (packets is not None and seq >= packets) or (
+            seconds is not None and seq >= int(seconds * stream.hz)
+        )
 
 
 class Ledger:
