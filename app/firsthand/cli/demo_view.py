@@ -218,6 +218,7 @@ def _words(phase: DemoPhase) -> list[str]:
         words.append(f"{path.name}  {_size(path.stat().st_size)}")
     if verdict is None:
         words.append(f"Ended: {phase.result.outcome.value.replace('_', ' ')}.")
+        words.append(phase.result.reason)
     return words
 
 

@@ -86,7 +86,7 @@ def run(
     else:
         result = _walk(session, plan, typer.prompt)
     _report(result)
-    if result.trouble or (result.verdict is not None and not result.verdict.good):
+    if not result.good:
         raise typer.Exit(FOUND_WRONG)
 
 
@@ -234,8 +234,12 @@ def _report(result: Result) -> None:
     for trouble in result.trouble:
         typer.secho(trouble, fg="red")
     if result.verdict is None:
-        typer.echo(f"The session ended ({result.outcome.value}). It is in {result.folder}.")
+        outcome = result.outcome.value.replace("_", " ")
+        typer.echo(f"Nothing was recorded ({outcome}). The journal is in {result.folder}.")
+        if result.reason:
+            typer.secho(result.reason, fg="yellow")
         return
+    typer.echo(f"Saved. {result.verdict.numbers.words}.")
     typer.echo(f"{result.verdict.words} It is in {result.folder}.")
     for finding in result.verdict.findings:
         typer.echo(f"  {finding}")

@@ -73,6 +73,7 @@ class DemoPhase:
             "lost": finished.lost if finished else 0,
             "verdict": verdict.words if verdict else "",
             "findings": list(verdict.findings) if verdict else [],
+            "reason": self.result.reason,
             "trouble": [*self.result.trouble, *self.trouble],
             "exports": [str(path) for path in self.exports],
         }

@@ -40,6 +40,18 @@ class Result:
     """None where nothing was recorded, or its file could not be made yet."""
     verdict: Verdict | None
     trouble: tuple[str, ...] = ()
+    reason: str = ""
+    """Why it was stopped, in the words of who stopped it."""
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing has to be looked at: what should be recorded is, and is good. Somebody
+        who does not consent or wants to stop is no failure."""
+        if self.trouble:
+            return False
+        if self.verdict is None:
+            return self.outcome is not e.Outcome.STOPPED
+        return self.verdict.good
 
 
 class Session:
@@ -75,6 +87,7 @@ class Session:
         self._answers: dict[str, dict[str, Any]] = {}
         self._consent: dict[str, bool] = {}
         self._trouble: list[str] = []
+        self._reason = ""
         self._diary = Diary(self.folder, self._shout)
         self._diary.write(
             "session.made", plan.facts(self.folder.name) | {"rehearsal": plan.rehearsal}
@@ -209,6 +222,8 @@ class Session:
         # Written before it is carried out: who starts again after a crash knows what was meant.
         self._diary.write("command", c.command_to_json(command), by=by)
         self.status = after
+        if isinstance(command, c.Stop):
+            self._reason = command.reason
         for effect in effects:
             self._carry_out(effect)
 
@@ -267,9 +282,8 @@ class Session:
             news = self._keeper.start(start, settings)
         except FirsthandError as error:
             news = c.RecorderFailed(str(error))
-        self._diary.write(
-            "recorder.started" if self._keeper.pid else "recorder.failed", _about(news)
-        )
+        kind = "recorder.started" if self._keeper.pid else "recorder.failed"
+        self._diary.write(kind, _about(news) | {"pid": self._keeper.pid})
         self.do(news, by="app")
 
     def _stop_recorder(self) -> None:
@@ -308,7 +322,9 @@ class Session:
         if verdict is not None:
             about |= {"good": verdict.good, "findings": list(verdict.findings)}
         self._diary.write("session.closed", about)
-        self.result = Result(self.folder, outcome, finished, verdict, tuple(self._trouble))
+        self.result = Result(
+            self.folder, outcome, finished, verdict, tuple(self._trouble), self._reason
+        )
         self._diary.close()
 
     def _progress(self, done: float, words: str = "") -> None:
