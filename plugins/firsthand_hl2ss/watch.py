@@ -21,6 +21,11 @@ _LATEST_HNS: Final = 2**63 // 1000
 """Far beyond a headset's running time (29 years), and safe as nanoseconds in 64 bits."""
 _PAUSE_S: Final = 0.1
 _PAUSE_AFTER_FAILURE_S: Final = 0.5
+_EAGER_VISITS: Final = 6
+_EAGER_S: Final = 1.0
+_SHARP_NS: Final = 1_000_000
+"""At the beginning, and when a clock began anew, one visit over a bad link says little: others
+follow soon, until one was that sharp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class RemoteWatch:
         self._pairs: dict[Clock, ClockPair] = {}
         self._version: tuple[int, ...] | None = None
         self._settled = not settings
+        self._eager = _EAGER_VISITS
         self._thread = threading.Thread(target=self._run, name="hl2ss-remote", daemon=True)
 
     def start(self) -> None:
@@ -152,7 +158,8 @@ class RemoteWatch:
                 self._changed.notify_all()
             answered = outcome is RemoteOutcome.ANSWERS
             self._stop.wait(_PAUSE_S if answered else _PAUSE_AFTER_FAILURE_S)
-            limit = time.monotonic() + (self._every_s if answered else 0.0)
+            every_s = min(_EAGER_S, self._every_s) if self._eager else self._every_s
+            limit = time.monotonic() + (every_s if answered else 0.0)
             with self._changed:
                 while not (self._asked or self._stop.is_set()):
                     left = limit - time.monotonic()
@@ -185,6 +192,9 @@ class RemoteWatch:
         for pair in verdict.pairs:
             self._pairs[pair.clock] = pair
             self._sink.clock(pair)
+        self._eager = _EAGER_VISITS if verdict.epochs else max(0, self._eager - 1)
+        if all(pair.uncertainty_ns <= _SHARP_NS for pair in verdict.pairs):
+            self._eager = 0
         again = verdict.app_restarted or verdict.headset_restarted
         if version != self._version or again:
             self._version = version

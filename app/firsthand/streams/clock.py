@@ -114,6 +114,10 @@ class ClockTable:
         for at, stretch in enumerate(stretches):
             here = which == at
             doubt[here] = stretch.uncertainty(host[here])
+        for old, new in pairwise(stretches):
+            # The times themselves tell on which side of a step a packet lies; a host time does not.
+            here = (host > old.sure_until_ns) & (host < new.sure_from_ns)
+            doubt[here] = np.maximum(old.uncertainty(host[here]), new.uncertainty(host[here]))
         return np.ceil(doubt).astype(np.int64)
 
     def host_to_utc_ns(self, host_ns: Times) -> Times:
