@@ -1,9 +1,9 @@
 """Settings of the simulated headset."""
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from firsthand.api import PluginConfig
 
@@ -91,6 +91,19 @@ class SimulatorConfig(PluginConfig):
     encoder_threads: int = Field(
         default=1, ge=1, le=16, description="Threads of each video encoder."
     )
+    ahead_s: int = Field(
+        default=0,
+        ge=0,
+        le=120,
+        description="Encode so many seconds of the front camera before the first picture is sent, "
+        "and show them again and again, for sizes and codecs that this computer is too slow for "
+        "live; everything else that is sensed begins anew with them. 0: live.",
+    )
+    ahead_of: str = Field(
+        default="",
+        description="What to encode ahead before it listens, such as hevc:1920x1080@30; empty: "
+        "what the first client asks for, while it waits.",
+    )
     rotating_pictures: int = Field(
         default=0,
         ge=0,
@@ -102,6 +115,12 @@ class SimulatorConfig(PluginConfig):
     truth_folder: Path | None = Field(
         default=None, description="Folder for what is known for certain about the scene."
     )
+
+    @model_validator(mode="after")
+    def _encodes_ahead(self) -> Self:
+        if self.ahead_of and not self.ahead_s:
+            raise ValueError("ahead_of needs ahead_s: how many seconds are encoded ahead")
+        return self
 
     @field_validator("source")
     @classmethod

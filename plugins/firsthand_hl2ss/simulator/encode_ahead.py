@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 
 class PreEncoded:
-    """A loop of encoded pictures. Its length is a whole number of groups, so that it joins up:
-    wherever a group begins, a client can begin."""
+    """A loop of encoded pictures. It begins with a key frame, so it joins up; wherever a group
+    begins, a client can begin."""
 
     def __init__(
         self,
@@ -38,10 +38,9 @@ class PreEncoded:
         phase_s: float = 0.0,
         threads: int = 2,
     ) -> None:
-        """``pictures`` is rounded down to whole groups; ``phase_s`` is the source's time of the
-        first one."""
+        """``phase_s`` is the source's time of the first picture."""
         self.gop = max(1, gop)
-        self.count = max(1, pictures // self.gop) * self.gop
+        self.count = max(1, pictures)
         self.fps = fps
         self._source = source
         self._size = (width, height)
@@ -107,7 +106,13 @@ class PreEncoded:
 
     def first_key(self, slot: int) -> int:
         """The first slot from ``slot`` on that begins a group: where a client can begin."""
-        return -(-slot // self.gop) * self.gop
+        while not self.is_key(slot):
+            slot += 1
+        return slot
+
+    def is_key(self, slot: int) -> bool:
+        """Whether a group begins with a slot's picture."""
+        return self.number(slot) % self.gop == 0
 
     def unit(self, slot: int) -> bytes | None:
         """The access unit for a slot, or None while it is not encoded yet."""

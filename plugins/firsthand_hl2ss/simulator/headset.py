@@ -13,6 +13,7 @@ from firsthand_hl2ss.simulator.connection import Connection
 from firsthand_hl2ss.simulator.faults import FaultBoard
 from firsthand_hl2ss.simulator.ledger import LedgerWriter
 from firsthand_hl2ss.simulator.source import F4, SensorSource
+from firsthand_hl2ss.simulator.stretches import Stretches
 from firsthand_hl2ss.simulator.world import World
 from firsthand_hl2ss.wire import pack_pose
 
@@ -38,6 +39,7 @@ class Headset:
     ledger: LedgerWriter
     source: SensorSource
     world: World
+    stretches: Stretches
     camera: Camera = field(default_factory=Camera)
     app: AppState = field(default_factory=AppState)
 

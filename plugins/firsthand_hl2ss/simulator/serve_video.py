@@ -4,9 +4,10 @@ One mode byte may ask for all of it: start bit, then what to deliver, then stop 
 connection gets an encoder of its own, so its first picture is a key frame with its headers.
 """
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from firsthand_hl2ss.simulator.calibration import pv_calibration
 from firsthand_hl2ss.simulator.camera import SHARED_FORMAT
 from firsthand_hl2ss.simulator.connection import Connection
 from firsthand_hl2ss.simulator.headset import Headset
-from firsthand_hl2ss.simulator.pump import Beat, Pump, Ready
+from firsthand_hl2ss.simulator.pictures import NO_KEY, LivePictures, Pictures, ShownAgain
+from firsthand_hl2ss.simulator.pump import Beat, Nothing, Pump, Ready
 from firsthand_hl2ss.simulator.source import U1, PvMetadata
 from firsthand_hl2ss.simulator.video_settings import encoder_for
 from firsthand_hl2ss.wire import (
@@ -27,9 +29,6 @@ from firsthand_hl2ss.wire import (
     nv12_stride,
 )
 from firsthand_hl2ss.wire_config import Format, MixedReality, Video
-
-if TYPE_CHECKING:
-    from firsthand_hl2ss.simulator.encode import VideoEncoder
 
 STREAM: Final = "pv"
 _FIRST_FRAME_S: Final = 0.15
@@ -90,17 +89,10 @@ class PersonalVideo:
         size = self._format(connection)
         divisor = wire_config.read_divisor(connection.receive)
         video = Video.read(connection.receive)
-        headset = self._headset
-        raw = video.profile is VideoProfile.RAW
-        encoder = None
-        if not raw:
-            fps = Fraction(size.fps, divisor)
-            encoder = encoder_for(video, size.width, size.height, fps, headset.config)
         acquisition = video.option(EncoderOption.FRAME_ACQUISITION)
         buffered = acquisition is None or bool(acquisition & 1)
-        drawer = ThreadPoolExecutor(1, thread_name_prefix="hl2ss-sim drawing")
-        frames = _Frames(headset, connection, size, divisor, encoder, drawer, with_pose=with_pose)
-        try:
+        with self._pictures(connection, size, divisor, video) as pictures:
+            frames = _Frames(self._headset, connection, size, pictures, with_pose=with_pose)
             self.pump.run(
                 connection,
                 Fraction(1, size.fps),
@@ -108,45 +100,63 @@ class PersonalVideo:
                 every=divisor,
                 queue_s=None if buffered else _REAL_TIME_QUEUE_S,
             )
-        finally:
-            drawer.shutdown(cancel_futures=True)
-            if encoder is not None:
-                encoder.close()
+
+    @contextmanager
+    def _pictures(
+        self, connection: Connection, size: Format, divisor: int, video: Video
+    ) -> Iterator[Pictures]:
+        """Encoded ahead where that was asked for; else drawn and encoded (or padded) live."""
+        headset = self._headset
+
+        def draw(scene_s: float, number: int) -> U1:
+            return headset.source.frame(scene_s, number, size.width, size.height)
+
+        with ExitStack() as stack:
+            if video.profile is VideoProfile.RAW:
+                pictures: Pictures = LivePictures(
+                    draw, lambda nv12: padded(nv12).tobytes(), divisor
+                )
+            elif stretch := headset.stretches.get(connection, video, size, divisor):
+                pictures = ShownAgain(stretch)
+            else:
+                fps = Fraction(size.fps, divisor)
+                encoder = encoder_for(video, size.width, size.height, fps, headset.config)
+                stack.callback(encoder.close)
+                pictures = LivePictures(draw, encoder.encode, divisor)
+            stack.callback(pictures.close)
+            yield pictures
 
 
 class _Frames:
-    """The pictures of one connection. Each is drawn while the one before is being encoded: what
-    is seen is a function of time, and both together take longer than a frame may."""
+    """The packets of one connection."""
 
     def __init__(
         self,
         headset: Headset,
         connection: Connection,
         size: Format,
-        divisor: int,
-        encoder: "VideoEncoder | None",
-        drawer: ThreadPoolExecutor,
+        pictures: Pictures,
         *,
         with_pose: bool,
     ) -> None:
         self._headset = headset
         self._connection = connection
         self._size = size
-        self._divisor = divisor
-        self._encoder = encoder
-        self._drawer = drawer
+        self._pictures = pictures
         self._with_pose = with_pose
-        self._drawing: tuple[int, Future[U1]] | None = None
         self._first = True
 
-    def make(self, beat: Beat) -> Ready:
+    def make(self, beat: Beat) -> Ready | Nothing:
         headset, size = self._headset, self._size
-        told = headset.source.pv_metadata(beat.scene_s, size.width, size.height)
+        moment_s = self._pictures.moment_s(beat)
+        told = headset.source.pv_metadata(moment_s, size.width, size.height)
         metadata = packed_metadata(headset.camera.applied(told), size)
-        pose = headset.pose(STREAM, headset.source.pv_pose(beat.scene_s))
-        empty = self._is_empty(beat)
+        pose = headset.pose(STREAM, headset.source.pv_pose(moment_s))
+        empty = self._pictures.may_be_empty(beat) and self._is_empty(beat)
+        picture = b"" if empty else self._pictures.take(beat)
+        if picture is None:
+            return Nothing(NO_KEY)
         self._first = False
-        picture = b"" if empty else self._picture(beat)
         return Ready(
             beat.hns,
             [picture, metadata],
@@ -155,19 +165,6 @@ class _Frames:
             empty=not picture,
             metadata_bytes=len(metadata),
         )
-
-    def _picture(self, beat: Beat) -> bytes:
-        ahead, self._drawing = self._drawing, None
-        if ahead is None or ahead[0] != beat.slot:
-            ahead = beat.slot, self._draw(beat.slot, beat.scene_s)
-        nv12 = ahead[1].result()
-        self._drawing = beat.slot + 1, self._draw(beat.slot + 1, beat.next_scene_s)
-        return padded(nv12).tobytes() if self._encoder is None else self._encoder.encode(nv12)
-
-    def _draw(self, slot: int, scene_s: float) -> "Future[U1]":
-        """Numbered by the camera's own frames, of which the divisor leaves some out."""
-        frame, size = self._headset.source.frame, self._size
-        return self._drawer.submit(frame, scene_s, slot * self._divisor, size.width, size.height)
 
     def _is_empty(self, beat: Beat) -> bool:
         """Now and then the encoder yields nothing; often enough for the very first picture."""

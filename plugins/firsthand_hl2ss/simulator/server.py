@@ -31,6 +31,7 @@ from firsthand_hl2ss.simulator.serve_spatial import SpatialInput
 from firsthand_hl2ss.simulator.serve_video import PersonalVideo
 from firsthand_hl2ss.simulator.source import SensorSource
 from firsthand_hl2ss.simulator.sources import open_source
+from firsthand_hl2ss.simulator.stretches import Stretches
 from firsthand_hl2ss.simulator.truth import write_truth
 from firsthand_hl2ss.simulator.world import World
 
@@ -52,10 +53,14 @@ class RunningHeadset:
         self._pumps: list[Pump] = []
         self._stopped = False
         source = open_source(config)
+        self._stretches = Stretches(source, config.ahead_s, config.encoder_threads)
         try:
+            if config.ahead_of:
+                self._stretches.prepare(config.ahead_of)
             self._started_ns = time.perf_counter_ns()
             self._headset = self._switch_on(source)
         except BaseException:
+            self._stretches.close()
             source.close()
             raise
         try:
@@ -88,7 +93,8 @@ class RunningHeadset:
             started_ns = clock.boot_qpc_hns * wire.NS_PER_HNS
             write_truth(config.truth_folder, source, {"started_device_ns": started_ns})
         ledger = LedgerWriter(config.ledger, about)
-        return Headset(config, clock, FaultBoard(), ledger, source, World(config.seed))
+        world = World(config.seed)
+        return Headset(config, clock, FaultBoard(), ledger, source, world, self._stretches)
 
     def _services(self, headset: Headset) -> dict[str, Callable[[Connection], None]]:
         remote, video = RemoteConfiguration(headset), PersonalVideo(headset)
@@ -168,6 +174,7 @@ class RunningHeadset:
         for pump in self._pumps:
             pump.finish()
         self._headset.ledger.close()
+        self._stretches.close()
         self._headset.source.close()
 
     @property

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from firsthand_hl2ss.simulator.config import SimulatorConfig
+from firsthand_hl2ss.simulator.looped import LoopedSource
 from firsthand_hl2ss.simulator.source import SensorSource
 
 _SCENE: Final = "scene:"
@@ -12,6 +13,11 @@ _SCENE: Final = "scene:"
 
 def open_source(config: SimulatorConfig) -> SensorSource:
     """The built-in scene or a folder. Raises ``SettingsError`` for a folder that has nothing."""
+    source = _plain(config)
+    return LoopedSource(source, config.ahead_s) if config.ahead_s else source
+
+
+def _plain(config: SimulatorConfig) -> SensorSource:
     if config.source.startswith(_SCENE):
         scene = config.source.removeprefix(_SCENE)
         return _scene(scene, config.seed, config.duration_s, config.loop, config.voice)

@@ -16,6 +16,11 @@ _HEVC_EASY_PX: Final = 1280 * 720
 _HEVC_BITS_PER_PX: Final = Fraction(27, 1000)
 
 
+def gop_of(video: Video, fps: Fraction) -> int:
+    """Pictures from key frame to key frame."""
+    return video.option(EncoderOption.GOP_SIZE) or max(1, round(fps))
+
+
 def encoder_for(
     video: Video, width: int, height: int, fps: Fraction, config: SimulatorConfig
 ) -> "VideoEncoder":
@@ -30,13 +35,12 @@ def encoder_for(
     if video.profile is VideoProfile.HEVC_MAIN and width * height > _HEVC_EASY_PX:
         threads = max(threads, _HEVC_THREADS)
         bitrate = min(bitrate, round(width * height * fps * _HEVC_BITS_PER_PX))
-    gop = video.option(EncoderOption.GOP_SIZE) or max(1, round(fps))
     return VideoEncoder(
         video.profile,
         width,
         height,
         fps,
         bitrate=bitrate,
-        gop=gop,
+        gop=gop_of(video, fps),
         threads=threads,
     )

@@ -186,13 +186,14 @@ def test_encoding_ahead_gives_a_loop_that_joins_up() -> None:
         assert ahead.unit(0) is None
         ahead.start()
         assert ahead.wait(ahead.count, 60)
-        assert ahead.count == ahead.done == 10
-        begin = ahead.first_key(23)
-        assert begin == 25
-        units = [ahead.unit(slot) or b"" for slot in range(begin, begin + 12)]
+        assert ahead.count == ahead.done == 13
+        begin = ahead.first_key(24)
+        assert begin == 26
+        units = [ahead.unit(slot) or b"" for slot in range(begin, begin + 15)]
         numbers = [read_counter(f.to_ndarray(format="gray")) for f in decoded(profile, units)]
-        assert numbers == [ahead.number(slot) for slot in range(begin, begin + 12)]
-        assert ahead.scene_s(begin + 1) == pytest.approx(2.0 + 6 / 30)
+        assert numbers == [*range(13), 0, 1]
+        assert [slot for slot in range(13, 27) if ahead.is_key(slot)] == [13, 18, 23, 26]
+        assert ahead.scene_s(begin + 6) == pytest.approx(2.0 + 6 / 30)
     finally:
         ahead.close()
     assert ahead.unit(0) is None
