@@ -39,13 +39,19 @@ pytestmark = pytest.mark.process
 STREAMS = FakeConfig().streams
 BIG = FakeStream(name="big", hz=30.0, payload_bytes=400_000)
 MB = 1024 * 1024
+NAME = "P07-demonstration-01"
 SHIM = Path(__file__).parents[1] / "shim" / "disk_fault.c"
 
 
 @pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run-time files and logs of the test's own; the logs must name no participant."""
+    logs = tmp_path / "logs"
     monkeypatch.setenv("FIRSTHAND_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setenv("FIRSTHAND_LOG_DIR", str(tmp_path / "logs"))
+    monkeypatch.setenv("FIRSTHAND_LOG_DIR", str(logs))
+    yield
+    for log in logs.glob("*"):
+        assert NAME.encode() not in log.read_bytes(), log
 
 
 @contextlib.contextmanager
@@ -67,7 +73,7 @@ def test_a_disk_that_fills_up_ends_the_recording_with_its_reserve_untouched(
     tmp_path: Path,
 ) -> None:
     with mounted(tmp_path / "small", "size=96m") as disk:
-        folder = disk / "session"
+        folder = disk / NAME
         settings = fake_settings(
             folder,
             device=FakeConfig(streams=(BIG,), ledger=str(tmp_path / "ledger")),
@@ -92,7 +98,7 @@ def test_a_disk_without_room_at_all_is_refused_before_the_start(tmp_path: Path) 
         mounted(tmp_path / "small", "size=32m") as disk,
         pytest.raises(StorageError, match=r"too full.*Make room"),
     ):
-        RecorderProcess.start(fake_settings(disk / "session"))
+        RecorderProcess.start(fake_settings(disk / NAME))
 
 
 def test_a_read_only_disk_is_refused_before_the_start(tmp_path: Path) -> None:
@@ -100,16 +106,16 @@ def test_a_read_only_disk_is_refused_before_the_start(tmp_path: Path) -> None:
         mounted(tmp_path / "small", "size=96m,ro") as disk,
         pytest.raises(StorageError, match=r"Nothing can be written.*Choose a folder"),
     ):
-        RecorderProcess.start(fake_settings(disk / "session"))
+        RecorderProcess.start(fake_settings(disk / NAME))
 
 
 def test_a_full_disk_with_a_fallback_on_another_goes_on_there_without_loss(
     tmp_path: Path,
 ) -> None:
     with mounted(tmp_path / "small", "size=96m") as disk:
-        folder, other = disk / "session", tmp_path / "other"
+        folder, other = disk / NAME, tmp_path / "other"
         other.mkdir()
-        device = FakeConfig(streams=(BIG,), ledger=str(tmp_path / "session.ledger"))
+        device = FakeConfig(streams=(BIG,), ledger=str(tmp_path / f"{NAME}.ledger"))
         recorder = RecorderProcess.start(
             fake_settings(folder, device=device, reserve_bytes=LEAST_RESERVE, fallback_folder=other)
         )
@@ -124,16 +130,16 @@ def test_a_full_disk_with_a_fallback_on_another_goes_on_there_without_loss(
         seqs = stored_seqs(entries, BIG)
         assert seqs == set(range(len(seqs)))
         assert len(seqs) == status.streams[0].packets
-        assert segments(folder)[1].parent == other / "session"
-        assert read_manifest(other / "session").home == str(folder)
+        assert segments(folder)[1].parent == other / NAME
+        assert read_manifest(other / NAME).home == str(folder)
 
 
 def test_a_disk_that_is_pulled_out_while_recording_costs_nothing_with_a_fallback(
     tmp_path: Path,
 ) -> None:
     with mounted(tmp_path / "stick", "size=400m") as disk:
-        folder, other = disk / "session", tmp_path / "other"
-        device = FakeConfig(ledger=str(tmp_path / "session.ledger"))
+        folder, other = disk / NAME, tmp_path / "other"
+        device = FakeConfig(ledger=str(tmp_path / f"{NAME}.ledger"))
         settings = fake_settings(folder, device=device, fallback_folder=other)
         recorder = RecorderProcess.start(settings)
         wait_until(lambda: recorder.status().streams[0].packets > 30, "packets")
@@ -143,7 +149,7 @@ def test_a_disk_that_is_pulled_out_while_recording_costs_nothing_with_a_fallback
         status = recorder.stop()
         assert status.state is RecorderState.STOPPED
         seqs = set()
-        for entry in read_log(other / "session" / "packets-001.log"):
+        for entry in read_log(other / NAME / "packets-001.log"):
             if isinstance(entry, PacketEntry) and entry.packet.stream == "fake_video":
                 seqs.add(entry.packet.seq)
         # Nothing is missing from the first one that was not safe on the disk that is gone.
@@ -205,7 +211,7 @@ def _faults() -> list[tuple[str, int, int]]:
 def test_any_call_for_the_log_that_fails_once_costs_nothing(
     call: str, number: int, code: int, shim: Path, tmp_path: Path
 ) -> None:
-    folder, other = tmp_path / "session", tmp_path / "other"
+    folder, other = tmp_path / NAME, tmp_path / "other"
     fault = f"{call}:{number}:{code}:/packets"
     with recording_on_a_bad_disk(shim, folder, fault, fallback_folder=other) as process:
         wait_for_packets(folder, 40)
@@ -231,7 +237,7 @@ def test_any_call_for_the_log_that_fails_once_costs_nothing(
 def test_a_disk_that_fails_for_good_ends_the_recording_in_words(
     call: str, shim: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "session"
+    folder = tmp_path / NAME
     fault = f"{call}:4+:{errno.EIO}:/packets"
     with recording_on_a_bad_disk(shim, folder, fault) as process:
         wait_for_packets(folder, 5)
@@ -248,7 +254,7 @@ def test_a_disk_that_fails_for_good_ends_the_recording_in_words(
 
 
 def test_writes_that_come_back_short_are_gone_on_with(shim: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "session"
+    folder = tmp_path / NAME
     with recording_on_a_bad_disk(shim, folder, "write:2+:0:/packets") as process:
         wait_for_packets(folder, 40)
         before = handed_over(folder)

@@ -32,19 +32,25 @@ from firsthand.testing.waiting import wait_until
 pytestmark = pytest.mark.process
 
 STREAMS = FakeConfig().streams
+NAME = "P07-demonstration-01"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
 
 
 @pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run-time files and logs of the test's own; the logs must name no participant."""
+    logs = tmp_path / "logs"
     monkeypatch.setenv("FIRSTHAND_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setenv("FIRSTHAND_LOG_DIR", str(tmp_path / "logs"))
+    monkeypatch.setenv("FIRSTHAND_LOG_DIR", str(logs))
+    yield
+    for log in logs.glob("*"):
+        assert NAME.encode() not in log.read_bytes(), log
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A session's folder; whatever still records into it afterwards is stopped."""
-    folder = tmp_path / "session"
+    folder = tmp_path / NAME
     yield folder
     if note_path(folder).exists():
         with contextlib.suppress(RecordingError):
@@ -101,7 +107,7 @@ def test_the_process_has_loaded_neither_windows_nor_hdf5_nor_models(folder: Path
 
 def test_what_keeps_a_recorder_from_beginning_is_told_in_its_own_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    settings = fake_settings(tmp_path / "file" / "session")
+    settings = fake_settings(tmp_path / "file" / NAME)
     with pytest.raises(StorageError, match="Nothing can be written"):
         RecorderProcess.start(settings)
 

@@ -126,7 +126,7 @@ def main() -> int:
     try:
         return RecorderChild(settings).run()
     except FirsthandError as error:
-        _log.error("the recorder ends: %s", error)
+        _log.error("the recorder ends: %s", type(error).__name__)
         rendezvous.announce_failure(settings.note, error)
     except Exception as error:  # noqa: BLE001  (the process's end: the app must learn why)
         _log.exception("the recorder ends")

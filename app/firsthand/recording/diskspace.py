@@ -137,6 +137,13 @@ def check_room(folder: Path, reserve_bytes: int) -> None:
         )
 
 
+def recording_time_s(folder: Path, bytes_per_s: float, reserve_bytes: int = RESERVE) -> float:
+    """How long can be recorded on the disk of ``folder`` at a rate that is expected, log and file
+    together: for the check before a session. Raises ``OSError``."""
+    usable = free_bytes(folder) - max(reserve_bytes, LEAST_RESERVE)
+    return max(0.0, usable / (2 * bytes_per_s))
+
+
 def _soon(left_s: float, free: int) -> str:
     minutes = max(1, round(left_s / 60))
     return (

@@ -141,7 +141,7 @@ class LogWriter(LogQueue):
             raise self.broken
 
     def _fail(self, what: str, error: OSError) -> StorageError:
-        _log.error("segment %s could not be %s: %s", self.path.name, what, error)
+        _log.error("segment %s could not be %s: %s", self.path.name, what, error.strerror)
         self.broken = StorageError(
             f"The recording could not be {what} in {self.path.parent}: {error.strerror or error}.",
             try_this="Check the disk: is it full, unplugged or write-protected?",

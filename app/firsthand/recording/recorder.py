@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from firsthand.api import Device, Packet, SettingsError, StorageError, StreamSchema
+from firsthand.api import Device, Packet, StorageError, StreamSchema
 from firsthand.recording.diskspace import free_bytes
 from firsthand.recording.logfile import LogFile, open_log_file
 from firsthand.recording.manifest import Moment, app_facts
 from firsthand.recording.recorder_clock import UtcClock
-from firsthand.recording.recorder_devices import Devices, Driven
+from firsthand.recording.recorder_devices import Devices, Driven, schemas_of
 from firsthand.recording.recorder_disk import DiskWatch
 from firsthand.recording.recorder_log import QUEUE_BYTES, RecorderLog
 from firsthand.recording.recorder_manifest import RecorderManifest
@@ -25,6 +25,8 @@ from firsthand.streams.fanout import FanOut
 
 _UTC_EVERY_S: Final = 10.0
 _HEALTH_EVERY_S: Final = 1.0
+_MANIFEST_S: Final = 5.0
+"""How long a disk may take for the manifest when everything else is done."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class Recorder:
         self._opener = opener
         self._free = free
         self._queue_bytes = queue_bytes
-        self._schemas = _schemas(devices)
+        self._schemas = schemas_of(devices)
         self._to_open = list(devices)
         self._start = Moment.now()
         self._stop: Moment | None = None
@@ -171,7 +173,10 @@ class Recorder:
             for row in rows
         }
         stop = self._stop or Moment.now()
-        self._manifest.end(self._reason, stop, streams, written=not failed)
+        write = self._aside(
+            lambda: self._manifest.end(self._reason, stop, streams, written=not failed)
+        )
+        write.join(_MANIFEST_S)
         self._state = RecorderState.FAILED if failed else RecorderState.STOPPED
         _log.info("recording closed, %d bytes in the log", self._log.bytes_written)
 
@@ -228,7 +233,8 @@ class Recorder:
 
     def _on_segment(self, path: Path, error: StorageError) -> None:
         self._warnings.warn(f"{error} The recording goes on in {path}.", "segment")
-        self._manifest.segment(path, error.message)
+        # The home's disk may hang, and this is the thread that writes packets.
+        self._aside(lambda: self._manifest.segment(path, error.message))
 
     def _on_failure(self, error: StorageError) -> None:
         words = f"{error} What was recorded until then is good."
@@ -267,6 +273,11 @@ class Recorder:
         if self._disk.full:
             self._end_by_itself(self._disk.space.words)
 
+    def _aside(self, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, name="recorder-manifest", daemon=True)
+        thread.start()
+        return thread
+
     def _end_by_itself(self, words: str) -> None:
         # A thread of its own: the stop waits for the writing and the keeping one.
         threading.Thread(target=self.stop, args=(words,), name="recorder-stop", daemon=True).start()
@@ -288,19 +299,3 @@ class Recorder:
 
     def _show(self, packet: Packet) -> None:
         self.fanout.put(packet)
-
-
-def _schemas(devices: Sequence[Device]) -> dict[str, StreamSchema]:
-    schemas: dict[str, StreamSchema] = {}
-    owners: dict[str, str] = {}
-    for device in devices:
-        for schema in device.schemas():
-            if schema.name in schemas:
-                raise SettingsError(
-                    f"The devices {owners[schema.name]} and {device.name} both deliver a stream "
-                    f"called {schema.name!r}.",
-                    try_this="Record them in two sessions, or switch one of the streams off.",
-                )
-            schemas[schema.name] = schema
-            owners[schema.name] = device.name
-    return schemas

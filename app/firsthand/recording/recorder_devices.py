@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
-from firsthand.api import Device, FirsthandError
+from firsthand.api import Device, FirsthandError, SettingsError, StreamSchema
 from firsthand.recording.recorder_sink import RecorderSink
 
 _OPEN_S: Final = 3.0
@@ -16,6 +16,23 @@ _CLOSE_S: Final = 6.0
 """A second more than devices are allowed."""
 
 _log = logging.getLogger(__name__)
+
+
+def schemas_of(devices: Sequence[Device]) -> dict[str, StreamSchema]:
+    """Every stream by name. Raises ``SettingsError`` where two devices name one alike."""
+    schemas: dict[str, StreamSchema] = {}
+    owners: dict[str, str] = {}
+    for device in devices:
+        for schema in device.schemas():
+            if schema.name in schemas:
+                raise SettingsError(
+                    f"The devices {owners[schema.name]} and {device.name} both deliver a stream "
+                    f"called {schema.name!r}.",
+                    try_this="Record them in two sessions, or switch one of the streams off.",
+                )
+            schemas[schema.name] = schema
+            owners[schema.name] = device.name
+    return schemas
 
 
 @dataclass(slots=True)

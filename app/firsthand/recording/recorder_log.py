@@ -227,7 +227,7 @@ class RecorderLog:
                 folder.mkdir(parents=True, exist_ok=True)
                 file = self._opener(path)
             except OSError as trouble:
-                _log.warning("no segment could be made in the next folder: %s", trouble)
+                _log.warning("no segment could be made in the next folder: %s", trouble.strerror)
                 self._bad.add(folder)
                 continue
             with self._switching:

@@ -95,7 +95,9 @@ class RecorderManifest:
                     write_manifest(folder, manifest)
             except FirsthandError as error:
                 # The log itself says all that is needed to recover.
-                _log.warning("the manifest could not be written: %s", error)
+                _log.warning(
+                    "a manifest could not be written: %s", getattr(error.__cause__, "strerror", "")
+                )
 
 
 def _earlier(folder: Path) -> Manifest | None:

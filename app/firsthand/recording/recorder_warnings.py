@@ -17,7 +17,11 @@ class Warnings:
         self._lock = threading.Lock()
 
     def warn(self, words: str, key: str | None = None, *, loud: bool = True) -> None:
-        """Keep a sentence; one with the same ``key`` takes the place of the last."""
+        """Keep a sentence; one with the same ``key`` takes the place of the last.
+
+        The app's own log hears of it (``loud``) without the words, which may name folders.
+        """
+        about = key or "of its own kind"
         key = key or words
         with self._lock:
             if self._words.pop(key, None) == words:
@@ -26,7 +30,7 @@ class Warnings:
             while len(self._words) > _MOST:
                 self._words.pop(next(iter(self._words)))
         if loud:
-            _log.warning("%s", words)
+            _log.warning("a warning for the administrator (%s)", about)
 
     def clear(self, key: str) -> None:
         """What was warned of is over."""

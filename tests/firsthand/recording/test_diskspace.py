@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from firsthand.api import StorageError
-from firsthand.recording.diskspace import LEAST_RESERVE, Room, SpaceGuard, check_room, free_bytes
+from firsthand.recording.diskspace import (
+    LEAST_RESERVE,
+    Room,
+    SpaceGuard,
+    check_room,
+    free_bytes,
+    recording_time_s,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -70,3 +77,11 @@ def test_a_folder_that_takes_nothing_is_refused_before_the_start(tmp_path: Path)
         check_room(tmp_path / "session", free_bytes(tmp_path) + 10**9)
     check_room(tmp_path / "new" / "session", 0)
     assert list((tmp_path / "new" / "session").iterdir()) == []
+
+
+def test_recording_time_at_an_expected_rate_counts_log_and_file(tmp_path: Path) -> None:
+    free = free_bytes(tmp_path)
+    assert recording_time_s(tmp_path, 1e6, 0) == pytest.approx(
+        (free - LEAST_RESERVE) / 2e6, rel=0.05
+    )
+    assert recording_time_s(tmp_path, 1e6, free * 2) == 0
