@@ -75,6 +75,12 @@ def check(
 def _check_content(
     recording: Recording, limits: CheckLimits, report: CheckReport, tell: Progress
 ) -> None:
+    facts = recording.facts
+    for part in (facts.session, facts.calibration, facts.notes, facts.states, facts.health):
+        len(part)  # read: what is damaged is then known
+    if facts.damaged:
+        words = f"damaged: {', '.join(facts.damaged)}"
+        report.add("file", "facts", Verdict.BAD, words, damaged=facts.damaged)
     check_clocks(recording, limits, report)
     pictures = {
         name: len(recording.video_of(name))

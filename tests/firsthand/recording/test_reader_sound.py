@@ -181,9 +181,11 @@ def test_a_stream_that_is_no_sound_says_so(tmp_path: Path) -> None:
 
 def test_a_long_stretch_follows_a_crystal_that_changes_its_mind() -> None:
     counts = np.full(6000, 768, np.int64)
-    true = np.cumsum(np.concatenate(([0.0], counts[:-1] / RATE)))
-    true += 0.004 * np.sin(true / 15.0)  # as much as some 270 ppm, changing over a minute
+    even = np.cumsum(np.concatenate(([0.0], counts[:-1] / RATE)))
+    true = np.asarray(
+        even + 0.004 * np.sin(even / 15.0), np.float64
+    )  # as much as some 270 ppm, changing over a minute
     (stretch,) = stretches(true, counts, np.zeros(6000, np.uint32), float(RATE))
-    samples = np.arange(6000) * 768.0
+    samples = np.arange(6000, dtype=np.float64) * 768
     assert np.abs(stretch.time_of(samples) - true).max() < 0.0005
     np.testing.assert_allclose(stretch.sample_at(stretch.time_of(samples)), samples, atol=0.01)

@@ -54,7 +54,7 @@ class Recording(OnPicture):
         self._manifest = manifest
         try:
             self._open()
-        except (KeyError, TypeError, ValueError, AttributeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OSError, RuntimeError) as error:
             raise DamagedError(
                 f"{file.filename} is not laid out as a recording of Firsthand.",
                 try_this="Run `firsthand check` on it to learn more.",
