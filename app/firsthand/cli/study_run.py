@@ -84,13 +84,13 @@ def run(
     if autopilot:
         result = fly(session, Script(task_s=seconds))
     else:
-        result = _walk(session, plan, typer.prompt)
+        result = walk(session, plan, typer.prompt)
     _report(result)
     if not result.good:
         raise typer.Exit(FOUND_WRONG)
 
 
-def _walk(session: Session, plan: SessionPlan, ask: Callable[..., str]) -> Result:
+def walk(session: Session, plan: SessionPlan, ask: Callable[..., str]) -> Result:
     """Step by step with a person at the keyboard; whatever happens, the recording is closed."""
     try:
         with _watched(session):

@@ -96,7 +96,7 @@ class FreeRecording:
             return FreeResult(folder, False, str(error), tuple(self._trouble))
         finally:
             self._diary.close()
-        words = f"{verdict.words} It is in {folder}."
+        words = f"Saved: {verdict.numbers.words}. {verdict.words} It is in {folder}."
         good = verdict.good and not self._trouble
         return FreeResult(folder, good, words, (*self._trouble, *verdict.findings))
 
