@@ -64,7 +64,10 @@ class Mp4Exporter(Exporter):
             raise RecordingError(f"The stream {schema.name} holds no picture that can be decoded.")
         microphone = first_of(recording, StreamRole.MICROPHONE) if self.config.sound else None
         path = out / (f"{self.config.video}.mp4" if self.config.video else "video.mp4")
-        with av.open(str(path), "w", format="mp4") as output:
+        # When the first picture is shown stands in the file in whole ticks of this clock, and the
+        # usual ones are milliseconds: all pictures would be early by a part of one.
+        ticks = {"movie_timescale": str(TIME_BASE.denominator)}
+        with av.open(str(path), "w", format="mp4", options=ticks) as output:
             stream = add_video_stream(
                 output, schema, first, one_encoder=_connections(recording, schema) <= 1
             )
