@@ -135,7 +135,9 @@ class Movie:
                 counters.append(read_counter(grey))
                 pictures.append(small(grey[:, INNER]))
         with av.open(str(path)) as container:
-            start_s, parts, end_s = None, [], 0.0
+            start_s: float | None = None
+            end_s = 0.0
+            parts: list[F4] = []
             for sound in container.decode(audio=0):
                 time_s = float(sound.time or 0.0)
                 start_s = time_s if start_s is None else start_s
@@ -149,7 +151,7 @@ class Movie:
 
 
 def lag_s(heard: F4, meant: F4) -> tuple[float, float]:
-    """By how much ``heard`` comes late against ``meant``, within ± 50 ms, and how alike they are."""
+    """By how much ``heard`` is late against ``meant``, within ± 50 ms, and how alike they are."""
     reach = RATE // 20
     middle = meant[reach:-reach]
     alike = [
