@@ -57,10 +57,14 @@ class RecordedStream:
             if self._closed:
                 return
             if not self._fits(packet):
+                if not self.unfit:
+                    _log.error("packets of %s do not fit its declaration", self.schema.name)
                 self.unfit += 1
                 self._rows(self._tracker.skipped(GapCause.DAMAGED_PACKET, None, 1))
                 return
             if not self._log.has_room(packet):
+                if not self.behind:
+                    _log.error("the disk is too slow: packets of %s are lost", self.schema.name)
                 self.behind += 1
                 lost_ns = packet.device_ns
                 self._rows(self._tracker.skipped(GapCause.WRITER_BEHIND, lost_ns, 1))
