@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from firsthand.recording.client import DeviceChoice, RecorderProcess, RecorderSettings
-from headset import accounts, settings_of, simulated
+from headset import accounts, cpu_s, settings_of, simulated, wait_for_all
 from report import Row, arguments, finish
 
 HOST = "127.0.20.1"
@@ -66,7 +66,7 @@ def measure(place: Path, seconds: float) -> list[Row]:
         )
         recorder = RecorderProcess.start(settings)
         try:
-            wait_for_all(recorder)
+            wait_for_all(recorder, BEGIN_S)
             watched = psutil.Process(recorder.pid)
             source = psutil.Process(simulator)
             before, source_before = cpu_s(watched), cpu_s(source)
@@ -98,19 +98,6 @@ def measure(place: Path, seconds: float) -> list[Row]:
         Row("Memory of the recorder, median", statistics.median(memory) / 1e6, "MB"),
         Row("Memory of the recorder, largest", max(memory) / 1e6, "MB"),
     ]
-
-
-def wait_for_all(recorder: RecorderProcess) -> None:
-    limit = time.monotonic() + BEGIN_S
-    while any(stream.packets == 0 for stream in recorder.status().streams):
-        if time.monotonic() > limit:
-            raise RuntimeError("not every stream began")
-        time.sleep(0.1)
-
-
-def cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from firsthand.recording.client import RecorderProcess
 from firsthand.recording.packetlog import GapEntry, PacketEntry, read_log
 from firsthand_hl2ss.simulator.ledger import Ledger
 
@@ -81,3 +85,18 @@ def settings_of(host: str, streams: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the hl2ss device for the streams named and no other."""
     core: dict[str, Any] = {"pv": None, "eet": None, "si": None, "mic": None}
     return {"host": host, "base_port": BASE_PORT, **core, **streams}
+
+
+def wait_for_all(recorder: RecorderProcess, seconds: float) -> None:
+    """Until every stream of a recording has delivered."""
+    limit = time.monotonic() + seconds
+    while any(stream.packets == 0 for stream in recorder.status().streams):
+        if time.monotonic() > limit:
+            raise RuntimeError("not every stream began")
+        time.sleep(0.1)
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Processor time so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
