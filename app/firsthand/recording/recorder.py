@@ -86,7 +86,6 @@ class Recorder:
         self._log = self._begin_log()
         started_ns = self._start.host_ns
         for schema in self._schemas.values():
-            self._log.declare(schema)
             self._streams[schema.name] = RecordedStream(schema, self._log, self._show, started_ns)
         self._disk = DiskWatch(
             self._log,
@@ -212,7 +211,9 @@ class Recorder:
             on_segment=self._on_segment,
             on_failure=self._on_failure,
         )
-        log.start()
+        for schema in self._schemas.values():
+            log.declare(schema)
+        log.start()  # from here on the disk knows the session and its streams
         try:
             manifest.begin(log.paths[0])
         except StorageError:
