@@ -32,7 +32,8 @@ from firsthand.session.protocol import (
     Step,
 )
 from firsthand.session.real_tools import RealTools
-from firsthand.session.session import Result, Session
+from firsthand.session.result import Result
+from firsthand.session.session import Session
 from firsthand.session.study import Study
 
 _LOOK_S = 0.5

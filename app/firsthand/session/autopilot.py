@@ -21,7 +21,8 @@ from firsthand.session.protocol import (
     RatingField,
     Record,
 )
-from firsthand.session.session import Result, Session
+from firsthand.session.result import Result
+from firsthand.session.session import Session
 from firsthand.streams.health import SILENT
 
 BY: Final = "autopilot"

@@ -14,7 +14,8 @@ from firsthand.recording.recorder_settings import DeviceChoice, RecorderStatus
 from firsthand.session.autopilot import Script, fly
 from firsthand.session.notices import Notice
 from firsthand.session.plan import make_plan
-from firsthand.session.session import Result, Session
+from firsthand.session.result import Result
+from firsthand.session.session import Session
 from firsthand.session.stand_in import StandIn
 from firsthand.session.study import Study
 from firsthand.session.tools import Tools

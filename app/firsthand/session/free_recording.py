@@ -90,6 +90,9 @@ class FreeRecording:
             if isinstance(stopped, c.RecorderFailed):
                 self._trouble.append(stopped.reason)
             self._diary.write("recorder.stopped")
+            if self._keeper.is_lingering:
+                words = "The recorder is still closing the recording."
+                raise RecordingError(words, try_this=f"Later, run: firsthand recover {folder}")
             self._tools.finalise(folder, progress)
             verdict = self._tools.check(folder, progress)
         except FirsthandError as error:

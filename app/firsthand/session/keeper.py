@@ -1,6 +1,7 @@
 """Keeps a session's recorder: starts, watches and stops it, and says what happened by commands."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from firsthand.session.tools import RunningRecorder
 from firsthand.session.watching import StreamWatch
 
 _STOP_S: Final = 20.0
+_LINGER_S: Final = 40.0
+_LOOK_S: Final = 0.1
 _SILENT_LOOKS: Final = 5
 """So many unanswered looks in a row before the administrator is told."""
 _log = logging.getLogger(__name__)
@@ -19,7 +22,14 @@ _log = logging.getLogger(__name__)
 class RecorderKeeper:
     """The one holder of the recorder. Never raises for what the recorder does."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        clock_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Any] = time.sleep,
+    ) -> None:
+        self._clock_s = clock_s
+        self._sleep = sleep
+        self._lingering: RunningRecorder | None = None
         self.status: RecorderStatus | None = None
         """What it said last."""
         self.ever_started = False
@@ -57,8 +67,17 @@ class RecorderKeeper:
         try:
             self.status = recorder.stop(_STOP_S)
         except FirsthandError as error:
-            return c.RecorderFailed(str(error)) if recorder.alive else c.RecorderDied()
+            # It was asked; on a slow disk it may still be closing. Never killed for being slow.
+            if self._has_gone(recorder):
+                return c.RecorderDied()
+            self._lingering = recorder
+            return c.RecorderFailed(str(error))
         return c.RecorderStopped()
+
+    @property
+    def is_lingering(self) -> bool:
+        """Whether a recorder that was asked to stop is still there: its log must not be touched."""
+        return self._lingering is not None and self._lingering.alive
 
     def look(self) -> list[c.Command]:
         """What has happened to the recorder and its streams since the last look."""
@@ -88,6 +107,12 @@ class RecorderKeeper:
             self._recorder.note(kind, about)
         except FirsthandError:
             _log.warning("a note could not be put into the recording")
+
+    def _has_gone(self, recorder: RunningRecorder) -> bool:
+        limit = self._clock_s() + _LINGER_S
+        while recorder.alive and self._clock_s() < limit:
+            self._sleep(_LOOK_S)
+        return not recorder.alive
 
     def detach(self) -> None:
         """Let the recorder run on without this program."""

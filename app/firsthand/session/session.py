@@ -8,50 +8,25 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from firsthand.api import CheckItem, FirsthandError
 from firsthand.recording.recorder_settings import RecorderSettings, RecorderStatus
 from firsthand.recording.session_folder import new_session_folder
-from firsthand.session import answers as a
 from firsthand.session import commands as c
 from firsthand.session import effects as e
-from firsthand.session.consent import checked_answers, is_refused, refused_data
+from firsthand.session.answered import Answered
+from firsthand.session.consent import is_refused
 from firsthand.session.diary import Diary
 from firsthand.session.hearing import is_heard
 from firsthand.session.keeper import RecorderKeeper
 from firsthand.session.machine import Mode, NotNowError, Recorder, Status, advance, begin
 from firsthand.session.notices import Level, Listener, Notice, guarded, notice_of
 from firsthand.session.plan import SessionPlan
-from firsthand.session.protocol import Checklist, Consent, Form, HeadsetCheck, Record, Step
+from firsthand.session.protocol import Consent, HeadsetCheck, Record, Step
+from firsthand.session.result import Result
 from firsthand.session.timer import StepTimer
 from firsthand.session.tools import Finished, RunningRecorder, Tools, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a session left behind."""
-
-    folder: Path
-    outcome: e.Outcome
-    finished: Finished | None
-    """None where nothing was recorded, or its file could not be made yet."""
-    verdict: Verdict | None
-    trouble: tuple[str, ...] = ()
-    reason: str = ""
-    """Why it was stopped, in the words of who stopped it."""
-
-    @property
-    def good(self) -> bool:
-        """Whether nothing has to be looked at: what should be recorded is, and is good. Somebody
-        who does not consent or wants to stop is no failure."""
-        if self.trouble:
-            return False
-        if self.verdict is None:
-            return self.outcome is not e.Outcome.STOPPED
-        return self.verdict.good
 
 
 class Session:
@@ -68,6 +43,7 @@ class Session:
         listen: Listener = lambda _: None,
         *,
         clock_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Any] = time.sleep,
     ) -> None:
         self.plan = plan
         self.folder = new_session_folder(plan.study_folder, plan.participant, plan.phase.id)
@@ -81,11 +57,10 @@ class Session:
         self._lock = threading.RLock()
         self._waiting: deque[tuple[c.Command, str]] = deque()
         self._busy = False
-        self._keeper = RecorderKeeper()
+        self._keeper = RecorderKeeper(clock_s, sleep)
         self._timer = StepTimer(clock_s)
         self._begun_s = 0.0
-        self._answers: dict[str, dict[str, Any]] = {}
-        self._consent: dict[str, bool] = {}
+        self._answered = Answered()
         self._trouble: list[str] = []
         self._reason = ""
         self._diary = Diary(self.folder, self._shout)
@@ -113,7 +88,7 @@ class Session:
     @property
     def answers(self) -> Mapping[str, Any]:
         """What was answered at this step so far."""
-        return dict(self._answers.get(self.step.id, {}))
+        return self._answered.of(self.step)
 
     def do(self, command: c.Command, *, by: str = "administrator") -> Status:
         """Carry a command out, with everything that follows from it.
@@ -121,8 +96,8 @@ class Session:
         Raises ``NotNowError``, in words, where it is not possible at the moment.
         """
         with self._lock:
-            if isinstance(command, c.Next):
-                self._nothing_missing()
+            if isinstance(command, c.Next) and self.status.mode is Mode.RUNNING:
+                self._answered.nothing_missing(self.step)
             self._waiting.append((command, by))
             if self._busy:  # called by something that is being carried out: it comes in its turn
                 return self.status
@@ -144,25 +119,11 @@ class Session:
             step = self.step
             if self.status.mode is not Mode.RUNNING:
                 raise NotNowError("Nothing can be answered at the moment.")
-            about: dict[str, Any] = {"step": step.id, "take": self.status.take}
-            match step:
-                case Consent():
-                    given = checked_answers(step, answers)
-                    self._consent = given
-                    self._diary.write("consent.answered", about | {"answers": given}, by=by)
-                    self._store(step.id, given)
-                    refused = is_refused(step, given)
-                    self.do(c.ConsentRefused() if refused else c.ConsentGiven(), by=by)
-                case Form():
-                    fitting = a.checked_form(step, answers)
-                    self._diary.write("form.answered", about | {"answers": fitting}, by=by)
-                    self._store(step.id, fitting)
-                case Checklist():
-                    ticked = a.checked_ticks(step, answers)
-                    self._diary.write("checklist.ticked", about | {"items": ticked}, by=by)
-                    self._store(step.id, ticked)
-                case _:
-                    raise NotNowError(f"There is nothing to answer at the step {step.id!r}.")
+            kind, fitting = self._answered.take(step, answers)
+            self._diary.write(kind, {"step": step.id, "take": self.status.take, **fitting}, by=by)
+            if isinstance(step, Consent):
+                refused = is_refused(step, self._answered.consent)
+                self.do(c.ConsentRefused() if refused else c.ConsentGiven(), by=by)
 
     def mark(self, words: str, *, by: str = "administrator") -> None:
         """Keep a remark, with its time, in the journal."""
@@ -182,7 +143,9 @@ class Session:
             step = self.step
             if not isinstance(step, HeadsetCheck) or self.status.mode is not Mode.RUNNING:
                 raise NotNowError("The headset is checked at its own step only.")
-            devices = self._tools.without(self.plan.devices, self._refused())
+            devices = self._tools.without(
+                self.plan.devices, self._answered.refused(self.plan.phase)
+            )
             self.headset = tuple(self._tools.look_over(devices, step.timeout_s))
             found = [
                 {"name": item.name, "good": item.good, "words": item.words} for item in self.headset
@@ -259,7 +222,7 @@ class Session:
     def _begin_step(self, at: int, take: int) -> None:
         step = self.plan.phase.steps[at]
         self._begun_s = self._clock_s()
-        self._answers.pop(step.id, None)
+        self._answered.forget(step)
         about: dict[str, Any] = {"step": step.id, "kind": step.kind, "take": take}
         sheet = getattr(step, "sheet", None)
         if sheet is not None:
@@ -273,8 +236,10 @@ class Session:
         try:
             settings = RecorderSettings(
                 folder=self.folder,
-                devices=self._tools.without(self.plan.devices, self._refused()),
-                session=self.plan.facts(self.folder.name) | {"consent": self._consent},
+                devices=self._tools.without(
+                    self.plan.devices, self._answered.refused(self.plan.phase)
+                ),
+                session=self.plan.facts(self.folder.name) | {"consent": self._answered.consent},
                 fallback_folder=self.plan.fallback_folder,
                 rehearsal=self.plan.rehearsal,
             )
@@ -310,7 +275,12 @@ class Session:
     def _close_session(self, outcome: e.Outcome) -> None:
         finished: Finished | None = None
         verdict: Verdict | None = None
-        if self._keeper.ever_started:
+        if self._keeper.is_lingering:
+            self._shout(
+                "The recorder is still closing the recording. It will be finished by itself: "
+                f"run firsthand recover {self.folder} a little later."
+            )
+        elif self._keeper.ever_started:
             try:
                 finished = self._tools.finalise(self.folder, self._progress)
                 verdict = self._tools.check(self.folder, self._progress)
@@ -329,30 +299,6 @@ class Session:
 
     def _progress(self, done: float, words: str = "") -> None:
         self._say(Level.INFO, words, done)
-
-    def _nothing_missing(self) -> None:
-        step = self.step
-        if self.status.mode is not Mode.RUNNING:
-            return
-        missing: tuple[str, ...] = ()
-        if isinstance(step, Form):
-            missing = a.missing_in_form(step, self.answers)
-        elif isinstance(step, Checklist):
-            missing = a.missing_in_list(step, self.answers)
-        if missing:
-            raise NotNowError(
-                f"Not everything is answered yet: {', '.join(missing)}.",
-                try_this="Answer it, or skip the step with a reason.",
-            )
-
-    def _refused(self) -> frozenset[Any]:
-        for step in self.plan.phase.steps:
-            if isinstance(step, Consent) and self._consent:
-                return refused_data(step, self._consent)
-        return frozenset()
-
-    def _store(self, step: str, answers: Mapping[str, Any]) -> None:
-        self._answers.setdefault(step, {}).update(answers)
 
     def _shout(self, words: str) -> None:
         self._trouble.append(words)

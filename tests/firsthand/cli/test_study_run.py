@@ -12,7 +12,8 @@ from firsthand.recording.recorder_settings import DeviceChoice
 from firsthand.session.effects import Outcome
 from firsthand.session.loading import load_protocol
 from firsthand.session.plan import SessionPlan, make_plan
-from firsthand.session.session import Result, Session
+from firsthand.session.result import Result
+from firsthand.session.session import Session
 from firsthand.testing.session_tools import FakeTools
 
 pytestmark = pytest.mark.unit

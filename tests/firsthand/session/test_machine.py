@@ -94,6 +94,12 @@ def test_a_session_stopped_in_the_middle_still_closes_its_recording(
     assert kinds(done)[-2:] == [e.StopRecorder, e.CloseSession]
 
 
+@pytest.mark.parametrize("news", [c.RecorderFailed("slow"), c.RecorderDied()])
+def test_a_recorder_that_does_not_stop_as_asked_holds_no_session_up(news: c.Command) -> None:
+    status, done = run(WHOLE, *RECORDING, c.Stop(), news)
+    assert (status.mode, kinds(done)[-1]) == (Mode.ENDED, e.CloseSession)
+
+
 def test_stopping_while_the_recorder_is_still_starting_stops_it() -> None:
     status, done = run(WHOLE, *AGREED, c.Next(), c.Stop())
     assert (status.mode, kinds(done)[-1]) == (Mode.CLOSING, e.StopRecorder)

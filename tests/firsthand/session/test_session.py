@@ -46,7 +46,16 @@ class World:
             devices=[DeviceChoice(name="hl2ss")],
             **plan,
         )
-        self.session = Session(self.plan, self.tools, self.heard.append, clock_s=lambda: self.now_s)
+        self.session = Session(
+            self.plan,
+            self.tools,
+            self.heard.append,
+            clock_s=lambda: self.now_s,
+            sleep=self.later,
+        )
+
+    def later(self, seconds: float) -> None:
+        self.now_s += seconds
 
     def journal(self, kind: str = "") -> list[JournalEvent]:
         events = read_journal(self.session.folder / "journal.jsonl")
@@ -335,6 +344,22 @@ def test_a_recording_that_cannot_be_finished_is_told_of_and_kept(world: World) -
     world.to_end()
     result = world.session.close()
     assert (result.finished, result.trouble) == (None, ("The disk is full.",))
+
+
+def test_the_log_of_a_recorder_that_is_still_closing_is_not_touched(world: World) -> None:
+    world.to_task()
+    world.tools.recorder.answers = False
+    result = world.session.close()
+    assert world.tools.done == ["start"]
+    assert world.tools.recorder.alive
+    assert "firsthand recover" in " ".join(result.trouble)
+
+
+def test_a_recorder_that_dies_while_it_stops_leaves_its_log_to_be_finished(world: World) -> None:
+    world.to_task()
+    world.tools.recorder.dies()
+    world.session.do(c.Stop())
+    assert world.tools.done == ["start", "finalise", "check"]
 
 
 def test_closing_in_the_middle_stops_the_recorder_once(world: World) -> None:
