@@ -3,11 +3,12 @@
 Time 0 of the file is the start of the session, so that its times are those of every table.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import Field
 
@@ -34,6 +35,7 @@ from firsthand_exports.sound import SoundTrack
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
+    from av.video.stream import VideoStream
 
 _BLOCK_S: Final = 2.0
 
@@ -72,44 +74,24 @@ class Mp4Exporter(Exporter):
                 output, schema, first, one_encoder=_connections(recording, schema) <= 1
             )
             period = round(1 / (schema.nominal_hz or 30.0) / TIME_BASE)
-            numbered = chain([first], coded)
+            blocks = _blocks(chain([first], coded), period)
             if microphone is None:
-                for block in _blocks(numbered, period):
-                    for picture, duration in block:
-                        output.mux(to_packet(picture, stream, duration))
+                for block in blocks:
+                    _write(output, stream, block)
                     progress(_share(block, recording), "writing pictures")
             else:
-                track = SoundTrack(output, recording, microphone, self.config.sound_kbit)
-                self._with_sound(
-                    output, stream, track, _blocks(numbered, period), recording, progress
-                )
+                with ThreadPoolExecutor(os.cpu_count() or 1, "sound") as pool:
+                    kbit = self.config.sound_kbit
+                    track = SoundTrack(output, recording, microphone, kbit, pool)
+                    for block in blocks:
+                        for packet in track.upto(float(block[-1][0].at * TIME_BASE)):
+                            output.mux_one(packet)
+                        _write(output, stream, block)
+                        progress(_share(block, recording), "writing pictures and sound")
+                    for packet in track.rest():
+                        output.mux_one(packet)
         progress(1.0, "done")
         return [path]
-
-    def _with_sound(
-        self,
-        output: "OutputContainer",
-        stream: Any,
-        track: SoundTrack,
-        blocks: Iterator[list[tuple[Picture, int]]],
-        recording: RecordingView,
-        progress: Progress,
-    ) -> None:
-        """Mux blocks of pictures, and meanwhile code the sound of the next one in a thread."""
-        with ThreadPoolExecutor(1, "sound") as pool:
-            ahead = pool.submit(track.upto, _BLOCK_S)
-            until_s = _BLOCK_S
-            for block in blocks:
-                end_s = float(block[-1][0].at * TIME_BASE)
-                for picture, duration in block:
-                    output.mux(to_packet(picture, stream, duration))
-                while until_s <= end_s + _BLOCK_S:
-                    until_s += _BLOCK_S
-                    done, ahead = ahead, pool.submit(track.upto, until_s)
-                    output.mux(done.result())
-                progress(_share(block, recording), "writing pictures and sound")
-            output.mux(ahead.result())
-            output.mux(pool.submit(track.rest).result())
 
     def _video(self, recording: RecordingView) -> StreamSchema:
         if self.config.video:
@@ -127,6 +109,13 @@ class Mp4Exporter(Exporter):
                 try_this="Record with H.264 or HEVC to export as MP4.",
             )
         return schema
+
+
+def _write(
+    output: "OutputContainer", stream: "VideoStream", block: list[tuple[Picture, int]]
+) -> None:
+    for picture, duration in block:
+        output.mux_one(to_packet(picture, stream, duration))
 
 
 def _blocks(coded: Iterator[Picture], period: int) -> Iterator[list[tuple[Picture, int]]]:

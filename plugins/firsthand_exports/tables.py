@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from firsthand.api import (
     Exporter,
@@ -21,10 +21,17 @@ from firsthand_exports.choice import first_of, named
 _ROWS: Final = 20_000
 
 
+def _names(value: Any) -> Any:
+    """Names as people type them on a command line: one, or several with commas."""
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
 class CsvConfig(PluginConfig):
     """Which streams become tables."""
 
-    streams: list[str] = Field(default_factory=list, description="Streams; empty: all of them.")
+    streams: Annotated[list[str], BeforeValidator(_names)] = Field(
+        default_factory=list, description="Streams, with commas between; empty: all of them."
+    )
 
 
 class CsvExporter(Exporter):

@@ -56,6 +56,11 @@ def shown(path: Path) -> list[tuple[float, int]]:
 
 def heard(path: Path) -> list[float]:
     """Seconds of the clicks in a file, to a part of a sample."""
+    return clicks(decoded(path))
+
+
+def decoded(path: Path) -> npt.NDArray[np.float32]:
+    """The sound of a file, each sample at its time."""
     sound = np.zeros(RATE * 60, np.float32)
     with av.open(str(path)) as movie:
         for frame in movie.decode(movie.streams.audio[0]):
@@ -64,7 +69,7 @@ def heard(path: Path) -> list[float]:
             at = round(frame.pts * frame.time_base * RATE)
             block = frame.to_ndarray()[0][max(0, -at) :]
             sound[max(0, at) : max(0, at) + len(block)] = block
-    return clicks(sound)
+    return sound
 
 
 def clicks(sound: npt.NDArray[np.floating[Any]]) -> list[float]:
@@ -116,6 +121,25 @@ def test_the_sound_of_an_mp4_is_in_step(recording: Recording, tmp_path: Path) ->
     true = np.arange(1, len(got) + 1) * 0.5
     assert len(got) in {int(recording.duration_s * 2), int(recording.duration_s * 2) - 1}
     assert np.abs(got - true).max() < 0.001
+
+
+def test_sound_that_is_coded_side_by_side_fits_together(tmp_path: Path) -> None:
+    """A steady tone, over several places where one encoder hands over to the next."""
+    world = small_world(18.0, bit_rate=30_000, streams=["pv", "mic"])
+    tone = 0.3 * np.sin(2 * np.pi * 440 * np.arange(1200 * 768) / RATE)
+    whole = np.round(tone * 32767).astype("<i2").repeat(2).reshape(-1, 768 * 2)
+    world.packets["mic"] = [
+        replace(p, payload=whole[i].tobytes()) for i, p in enumerate(world.packets["mic"])
+    ]
+    make_recording(tmp_path / "s", world)
+    with firsthand.open(tmp_path / "s", trusted=True) as recording:
+        (path,) = export(Mp4Exporter, recording, tmp_path / "out")
+    sound = decoded(path)
+    true = 0.3 * np.sin(2 * np.pi * 440 * (np.arange(17 * RATE) / RATE))
+    start = round(0.2 * RATE)
+    middle = slice(RATE, 17 * RATE - RATE)
+    error = (sound[start : start + 17 * RATE] - true)[middle]
+    assert np.abs(error).max() < 0.02
 
 
 def test_a_hole_in_the_sound_moves_nothing_after_it(tmp_path: Path) -> None:
@@ -293,6 +317,8 @@ def test_only_streams_that_are_asked_for_become_tables(
 ) -> None:
     paths = export(CsvExporter, recording, tmp_path / "out", streams=["eet"])
     assert [p.name for p in paths] == ["eet.csv", "gaps.csv"]
+    typed = CsvExporter.Config.model_validate({"streams": "eet, si"})
+    assert typed == CsvExporter.Config.model_validate({"streams": ["eet", "si"]})
     with pytest.raises(RecordingError, match="no stream 'gaze'"):
         export(CsvExporter, recording, tmp_path / "again", streams=["gaze"])
 
