@@ -86,7 +86,7 @@ class PlainView(SilentView):
         """A line every five seconds."""
         if status is not None and self._clock_s() - self._told_s >= _PLAIN_EVERY_S:
             self._told_s = self._clock_s()
-            self._write(f"          {spent_s:4.0f} of {of_s:.0f} s   {line(status)}")
+            self._write(f"          {_spent(spent_s, of_s)}: {line(status)}")
 
 
 class LiveView(SilentView):
@@ -122,7 +122,7 @@ class LiveView(SilentView):
 
     def tick(self, status: RecorderStatus | None, spent_s: float, of_s: float) -> None:
         """The task's progress with every stream's health."""
-        self._share = (spent_s / of_s if of_s else 1.0, f"{spent_s:.0f} of {of_s:.0f} s")
+        self._share = (spent_s / of_s if of_s else 1.0, _spent(spent_s, of_s))
         self._streams = status
         self._draw()
 
@@ -139,6 +139,7 @@ class LiveView(SilentView):
             seconds = time.monotonic() - self._since
             self._console.print(Text.assemble(("✓ ", "green"), self._now, f"  {seconds:.1f} s"))
         self._now, self._notices, self._share, self._streams = "", [], None, None
+        self._live.update("")
 
     def _draw(self) -> None:
         parts: list[RenderableType] = [Spinner("dots", Text(self._now))]
@@ -223,4 +224,10 @@ def _words(phase: DemoPhase) -> list[str]:
 
 
 def _size(nbytes: int) -> str:
+    if nbytes < 1000:
+        return f"{nbytes} bytes"
     return f"{nbytes / _MB:.1f} MB" if nbytes >= _MB else f"{nbytes / 1000:.0f} kB"
+
+
+def _spent(spent_s: float, of_s: float) -> str:
+    return f"{spent_s:.0f} of {of_s:.0f} s" if spent_s else "waiting for every stream"

@@ -20,7 +20,8 @@ class Answered:
     def take(self, step: Step, answers: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Check and keep ``answers``; gives the journal's kind of event and what to write.
 
-        Raises ``SettingsError`` for answers that do not fit, ``NotNowError`` where none is asked for.
+        Raises ``SettingsError`` for answers that do not fit, ``NotNowError`` where nothing is
+        asked.
         """
         match step:
             case Consent():

@@ -58,7 +58,7 @@ class InNumbers:
             parts.append(f"gaze valid {100 * self.gaze_valid:.0f} %")
         parts.append("no gaps" if not self.gaps else f"{self.gaps} gap{'s' * (self.gaps > 1)}")
         if self.clock_residual_ms is not None:
-            parts.append(f"clocks within {self.clock_residual_ms:.2f} ms")
+            parts.append(f"clocks within {max(0.01, self.clock_residual_ms):.2f} ms")
         return ", ".join(parts)
 
 
