@@ -1,5 +1,8 @@
 """A simulated headset recorded through the real protocol into a finished recording."""
 
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +31,7 @@ SMALL: Mapping[str, Any] = {
     "mic": {},
 }
 """Every stream of a study, small enough for simulator and recorder in one process."""
+SHIM = Path(__file__).parents[1] / "shim" / "disk_fault.c"
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,18 @@ class RecordedHeadset:
                     for row in table[:]
                 ]
             return Stored(table["device_ns"], table["arrival_ns"], crcs, gaps)
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that lets chosen calls fail, for ``LD_PRELOAD``."""
+    compiler = shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("the failing disk is made of C, for Linux")
+    library = tmp_path_factory.mktemp("shim") / "disk_fault.so"
+    command = [compiler, "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(library)]
+    subprocess.run([*command, str(SHIM), "-ldl"], check=True)
+    return library
 
 
 RecordHeadset = Callable[..., RecordedHeadset]

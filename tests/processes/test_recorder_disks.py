@@ -13,16 +13,19 @@ from typing import Any
 
 import pytest
 
+import firsthand
 from firsthand.api import StorageError
 from firsthand.recording.child import ChildSettings
 from firsthand.recording.client import RecorderProcess
 from firsthand.recording.diskspace import LEAST_RESERVE
+from firsthand.recording.finalise_process import finalise_in_child
 from firsthand.recording.manifest import read_manifest
 from firsthand.recording.packetlog import EndEntry, PacketEntry, read_log
 from firsthand.recording.recorder_settings import RecorderState
 from firsthand.recording.rendezvous import note_path
 from firsthand.recording.session_folder import segments
 from firsthand.testing.devices import FakeConfig, FakeStream
+from firsthand.testing.disks import mounted
 from firsthand.testing.recorders import (
     check_nothing_lost,
     fake_settings,
@@ -40,7 +43,6 @@ STREAMS = FakeConfig().streams
 BIG = FakeStream(name="big", hz=30.0, payload_bytes=400_000)
 MB = 1024 * 1024
 NAME = "P07-demonstration-01"
-SHIM = Path(__file__).parents[1] / "shim" / "disk_fault.c"
 
 
 @pytest.fixture(autouse=True)
@@ -52,21 +54,6 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     yield
     for log in logs.glob("*"):
         assert NAME.encode() not in log.read_bytes(), log
-
-
-@contextlib.contextmanager
-def mounted(place: Path, options: str) -> Iterator[Path]:
-    """A small file system in memory; the test is left out where that is not allowed."""
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
-    if not sys.platform.startswith("linux") or os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs Linux and root")
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("this machine does not allow mounting")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=False, capture_output=True)
 
 
 def test_a_disk_that_fills_up_ends_the_recording_with_its_reserve_untouched(
@@ -157,18 +144,6 @@ def test_a_disk_that_is_pulled_out_while_recording_costs_nothing_with_a_fallback
         assert min(seqs) <= 60
 
 
-@pytest.fixture(scope="session")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library that lets chosen calls fail."""
-    compiler = shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("the failing disk is made of C, for Linux")
-    library = tmp_path_factory.mktemp("shim") / "disk_fault.so"
-    command = [compiler, "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([*command, str(SHIM), "-ldl"], check=True)
-    return library
-
-
 @contextlib.contextmanager
 def recording_on_a_bad_disk(
     shim: Path, folder: Path, fault: str, **more: Any
@@ -250,7 +225,11 @@ def test_a_disk_that_fails_for_good_ends_the_recording_in_words(
     assert json.loads((folder / "manifest.json").read_text())["reason"] == status.reason
     entries, damage = read_all(folder)
     assert damage == []
-    assert all(len(stored_seqs(entries, stream)) > 0 for stream in STREAMS)
+    stored = {stream.name: len(stored_seqs(entries, stream)) for stream in STREAMS}
+    assert all(stored.values())
+    assert finalise_in_child(folder).damages == 0
+    with firsthand.open(folder) as recording:
+        assert {name: len(list(recording.packets(name))) for name in stored} == stored
 
 
 def test_writes_that_come_back_short_are_gone_on_with(shim: Path, tmp_path: Path) -> None:
