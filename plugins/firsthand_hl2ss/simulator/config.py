@@ -6,6 +6,7 @@ from typing import Final, Self
 from pydantic import Field, field_validator, model_validator
 
 from firsthand.api import PluginConfig
+from firsthand_hl2ss.simulator.ahead_of import read_ahead_of
 
 SCENES: Final = ("scene:demonstration", "scene:replication")
 
@@ -120,6 +121,8 @@ class SimulatorConfig(PluginConfig):
     def _encodes_ahead(self) -> Self:
         if self.ahead_of and not self.ahead_s:
             raise ValueError("ahead_of needs ahead_s: how many seconds are encoded ahead")
+        if self.ahead_of:
+            read_ahead_of(self.ahead_of)
         return self
 
     @field_validator("source")

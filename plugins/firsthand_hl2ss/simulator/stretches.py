@@ -1,17 +1,15 @@
 """Stretches of video encoded ahead, one for each way in which a client asked for it."""
 
 import logging
-import re
 import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from firsthand.api import SettingsError
-from firsthand_hl2ss import wire
+from firsthand_hl2ss.simulator.ahead_of import read_ahead_of
 from firsthand_hl2ss.simulator.connection import Connection
 from firsthand_hl2ss.simulator.source import SensorSource
 from firsthand_hl2ss.simulator.video_settings import gop_of
-from firsthand_hl2ss.wire import EncoderOption, VideoProfile
+from firsthand_hl2ss.wire import VideoProfile
 from firsthand_hl2ss.wire_config import Format, Video
 
 if TYPE_CHECKING:
@@ -21,27 +19,8 @@ _log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.1
 _LONGEST_S: Final = 600.0
-_GOP: Final = 15
-"""What our client asks for by default."""
-_PROFILES: Final = {"h264": VideoProfile.H264_MAIN, "hevc": VideoProfile.HEVC_MAIN}
-_ASKED: Final = re.compile(r"(h264|hevc):(\d{3,4})x(\d{3,4})@(\d{1,2})")
 
 _Key = tuple[VideoProfile, int, int, Fraction, int, int]
-
-
-def read_ahead_of(text: str) -> tuple[Video, Format]:
-    """What ``hevc:1920x1080@30`` asks for, as our client does by default. Raises ``ValueError``."""
-    found = _ASKED.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} does not say what to encode; write it as hevc:1920x1080@30")
-    profile = _PROFILES[found[1]]
-    width, height, fps = (int(found[i]) for i in (2, 3, 4))
-    if (width, height, fps) not in wire.PV_FORMATS:
-        raise ValueError(f"the camera has no {width}x{height}@{fps}")
-    bitrate = wire.default_bitrate(width, height, fps, profile)
-    options = ((int(EncoderOption.GOP_SIZE), _GOP),)
-    video = Video(profile, wire.LEVEL_CHOSEN_BY_ENCODER, bitrate, options)
-    return video, Format(width, height, fps)
 
 
 class Stretches:
@@ -56,11 +35,9 @@ class Stretches:
         self._lock = threading.Lock()
 
     def prepare(self, ahead_of: str) -> None:
-        """Encode what our client will ask for. Returns when that is done."""
-        try:
-            video, size = read_ahead_of(ahead_of)
-        except ValueError as error:
-            raise SettingsError(f"{error}.") from error
+        """Encode what our client will ask for. Returns when that is done. Raises ``ValueError``
+        as ``read_ahead_of``, and ``DeviceError``."""
+        video, size = read_ahead_of(ahead_of)
         stretch = self._stretch(video, size, 1)
         if stretch is not None:
             stretch.wait(stretch.count, _LONGEST_S)
