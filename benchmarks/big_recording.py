@@ -29,12 +29,17 @@ GOP = 15
 
 
 def coded(count: int, codec: str) -> Iterator[tuple[bytes, bool]]:
-    """1080p pictures of a moving textured scene with noise, coded at 10 Mbit/s, GOP 15."""
+    """1080p pictures of a moving textured scene with noise, coded at 10 Mbit/s, GOP 15.
+
+    The rate is held over a fifth of a second, as an encoder for live use does, so key frames do
+    not swallow what the others should have.
+    """
     name, options = {
         "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "aud": "1"}),
         "hevc": ("libx265", {"preset": "ultrafast", "tune": "zerolatency"}),
     }[codec]
-    more = f"keyint={GOP}:scenecut=0" + (":log-level=none" if codec == "hevc" else "")
+    kbit = BIT_RATE // 1000
+    more = f"keyint={GOP}:scenecut=0:vbv-maxrate={kbit}:vbv-bufsize={kbit // 5}" + (":log-level=none" if codec == "hevc" else "")
     context: Any = VideoCodecContext.create(name, "w")
     context.width, context.height = SIZE
     context.pix_fmt = "yuv420p"
@@ -46,11 +51,11 @@ def coded(count: int, codec: str) -> Iterator[tuple[bytes, bool]]:
     random = np.random.default_rng(3)
     scene = random.integers(40, 215, (SIZE[1] // 8 + 40, SIZE[0] // 8 + 400, 3), np.uint8)
     scene = np.kron(scene, np.ones((8, 8, 1), np.uint8))
-    grain = random.integers(-6, 6, (SIZE[1] + 64, SIZE[0] + 64, 1), np.int8)
+    grain = random.integers(-6, 6, (SIZE[1] * 3, SIZE[0] + 64, 1), np.int8)
     for number in range(count):
         x, y = number * 4 % 3000, number % 300
         picture = scene[y : y + SIZE[1], x : x + SIZE[0]].astype(np.int16)
-        gx, gy = random.integers(0, 64, 2)
+        gx, gy = random.integers(0, 64), random.integers(0, SIZE[1] * 2)
         picture += grain[gy : gy + SIZE[1], gx : gx + SIZE[0]]
         frame = av.VideoFrame.from_ndarray(
             np.clip(picture, 0, 255).astype(np.uint8), format="rgb24"

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -18,10 +19,12 @@ from firsthand.recording.finalise import finalise, finalise_in_child
 from firsthand.recording.manifest import RecordingState, read_manifest
 from firsthand.recording.recover import recover_all
 from firsthand.testing.recordings import World, small_world, write_log, write_manifest
+from firsthand.testing.soak import times
 
 pytestmark = pytest.mark.process
 SHARES = (0.0, 0.3, 0.7, 0.95, 1.0, 1.0)
 """How much of the file is there when the finaliser is killed; at 1 it is being verified."""
+LATER_S = 0.05
 
 
 def big_world() -> World:
@@ -50,18 +53,31 @@ def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.soak
 def test_killed_at_any_moment_it_gives_the_same_file_in_the_end(tmp_path: Path) -> None:
     folder, whole = tmp_path / "s", tmp_path / "whole"
     write_log(folder, big_world())
     write_manifest(folder)
     whole.mkdir()
-    (whole / "packets.log").write_bytes((folder / "packets.log").read_bytes())
+    log = tmp_path / "kept"
+    shutil.copy(folder / "packets.log", log)
+    shutil.copy(log, whole / "packets.log")
     finalise(whole)
     size = (whole / "raw.h5").stat().st_size
     killed = 0
-    for share in SHARES:
+    chosen = random.Random(2)
+    for number in range(times(len(SHARES), 300)):
+        # A round that ends with the file whole makes place for the next.
+        if not (folder / "packets.log").is_file():
+            assert sha(folder / "raw.h5") == sha(whole / "raw.h5")
+            (folder / "raw.h5").unlink()
+            shutil.copy(log, folder / "packets.log")
+            write_manifest(folder)
+        share = SHARES[number] if number < len(SHARES) else chosen.uniform(0, 1.2)
         with start_child(finalise_process.MODULE, [str(folder)]) as child:
-            wait_for(child, folder / "raw.h5.partial", round(share * size))
+            wait_for(child, folder / "raw.h5.partial", round(min(share, 1.0) * size))
+            if share > 1.0:
+                child.wait(chosen.uniform(0, LATER_S))
             killed += child.poll() is None
             child.kill()
         state = read_manifest(folder).state
