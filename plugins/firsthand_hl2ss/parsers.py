@@ -164,7 +164,8 @@ all positions, all radii, all accuracies."""
 
 def _hand(payload: bytes, at: int) -> bytes:
     words = np.frombuffer(payload, "<u4", _HAND_BYTES // 4, at)
-    return words[_HAND_ORDER].tobytes()
+    ordered: bytes = words[_HAND_ORDER].tobytes()
+    return ordered
 
 
 def parse_si(raw: RawPacket) -> Parsed | None:

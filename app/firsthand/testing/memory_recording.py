@@ -78,11 +78,18 @@ class MemoryRecording:
             return np.zeros(len(self._packets[stream]), dtype)
         return np.frombuffer(joined, dtype)
 
+    def flags(self, stream: str) -> npt.NDArray[np.uint32]:
+        return np.array([int(packet.flags) for packet in self._packets[stream]], np.uint32)
+
     def packets(self, stream: str, start: int = 0, stop: int | None = None) -> Iterator[Packet]:
         return iter(self._packets[stream][start:stop])
 
     def gaps(self, stream: str) -> Sequence[GapRow]:
         return [gap for gap in self._gaps if gap.stream == stream]
+
+    def gaps_s(self, stream: str) -> npt.NDArray[np.float64]:
+        bounds = [(gap.start_ns, gap.stop_ns) for gap in self.gaps(stream)]
+        return (np.array(bounds, np.int64).reshape(-1, 2) - self._start_ns) / 1e9
 
     def sound(self, stream: str, start_s: float, stop_s: float) -> Sound:
         """Each ``PCM_S16`` packet at its own time."""
