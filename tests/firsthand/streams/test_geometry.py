@@ -139,8 +139,8 @@ def test_projection_agrees_with_opencv_and_with_the_matrix_form(
         u, v = by_opencv[n]
         if z < -1e-3:
             # Far outside the picture the float32 of the pose counts by the distance.
-                by_matrix = homogeneous[n, :2] / homogeneous[n, 2]
-                assert by_matrix == pytest.approx(by_opencv[n], abs=1e-2, rel=1e-5)
+            by_matrix = homogeneous[n, :2] / homogeneous[n, 2]
+            assert by_matrix == pytest.approx(by_opencv[n], abs=1e-2, rel=1e-5)
             if 0.01 < u < HD[0] - 0.01 and 0.01 < v < HD[1] - 0.01:
                 assert found[n] == pytest.approx(by_opencv[n], abs=1e-3)
             elif not (-0.01 <= u <= HD[0] + 0.01 and -0.01 <= v <= HD[1] + 0.01):
