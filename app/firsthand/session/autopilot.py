@@ -30,6 +30,8 @@ _LOOK_S: Final = 0.25
 _WARM_UP_S: Final = 12.0
 """So long it waits for every stream before the task's time begins to count."""
 _AFTER_WORDS_S: Final = 0.5
+_CATCH_UP_S: Final = 10.0
+_LATE_MS: Final = 400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class _Pilot:
         if not self._ended() and step.keyword is not None:
             self._session.hear(f"{step.keyword}.", by=BY)
             self._wait_for(lambda: False, _AFTER_WORDS_S, shown=self._script.task_s)
+        self._wait_for(self._caught_up, _CATCH_UP_S, shown=self._script.task_s)
 
     def _wait_for(
         self, met: Callable[[], bool], most_s: float, *, shown: float | None = None
@@ -162,6 +165,11 @@ class _Pilot:
     def _all_live(self) -> bool:
         status = self._session.recorder_status
         return status is not None and all(stream.word != SILENT for stream in status.streams)
+
+    def _caught_up(self) -> bool:
+        """Whether what was seen and said until now has arrived."""
+        status = self._session.recorder_status
+        return status is None or all(stream.age_ms < _LATE_MS for stream in status.streams)
 
     def _invented(self, asked: FormField) -> Any:
         match asked:

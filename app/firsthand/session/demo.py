@@ -23,6 +23,9 @@ from firsthand.session.tools import Tools
 DEVICE: Final = "hl2ss"
 _VIDEO: Final = {"pv": {"width": 960, "height": 540, "fps": 30}}
 """Smaller than a headset's default, since the simulator makes every picture on this computer."""
+_QUEUE_S: Final = 15.0
+"""A headset drops what it could not send for a second. Here a busy computer makes pictures late,
+and late ones are better than none."""
 TASK: Final = "organize_room/by_type"
 PARTICIPANTS: Final = {"demonstration": "sim01", "replication": "sim02"}
 """Codes that say at every place that nobody real was there."""
@@ -172,6 +175,7 @@ def _phase(
                 base_port=settings.base_port,
                 source=f"scene:{phase}",
                 truth_folder=str(truth),
+                queue_s=_QUEUE_S,
             )
         )
         stand_in.wait()
