@@ -136,6 +136,7 @@ def outages() -> tuple[float, ...]:
     return OUTAGES_S + (SOAK_OUTAGES_S if os.environ.get("FIRSTHAND_SOAK") else ())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("outage_s", outages())
 def test_a_lost_link_is_noticed_and_the_streams_are_back_soon(road: Road, outage_s: float) -> None:
     with (
