@@ -105,9 +105,8 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], None], tuple[str, str]]]] = {
 def test_check_passes_a_good_recording_and_finds_what_was_done_to_others(
     tmp_path: Path, record_headset: Callable[..., Any]
 ) -> None:
-    good: Path = record_headset(
-        seconds=3.0, simulator={"empty_pv_probability": 0.0, "empty_first_probability": 0.0}
-    ).folder
+    whole = {"empty_pv_probability": 0.0, "empty_first_probability": 0.0, "queue_s": 20.0}
+    good: Path = record_headset(seconds=3.0, simulator=whole).folder
     folders = {"nothing": good}
     for what, (damage, _) in DAMAGES.items():
         folders[what] = Path(shutil.copytree(good, tmp_path / what.replace(" ", "-")))

@@ -124,11 +124,6 @@ def straight(headset: Hl2ssSimulator) -> None:
     headset.fault(step(400))
 
 
-def back(headset: Hl2ssSimulator) -> None:
-    pause(1.0)
-    headset.fault(step(-250))
-
-
 def twice(headset: Hl2ssSimulator) -> None:
     pause(0.6)
     headset.fault(step(400))
@@ -145,7 +140,7 @@ def in_a_stall(headset: Hl2ssSimulator) -> None:
 
 def in_bursts(headset: Hl2ssSimulator) -> None:
     """A link that delivers late by chance, and that carries nothing for a while now and then."""
-    headset.fault(SimulatedFault("jitter", "", about={"ms": 60}))
+    headset.fault(SimulatedFault("jitter", "", about={"ms": 30}))
     pause(0.5)
     headset.fault(SimulatedFault("stall", "", for_s=0.5))
     pause(0.8)
@@ -157,7 +152,6 @@ def in_bursts(headset: Hl2ssSimulator) -> None:
 
 CASES: Final[Mapping[str, Callable[[Hl2ssSimulator], None]]] = {
     "+400 ms": straight,
-    "-250 ms": back,
     "+400 ms, then -250 ms": twice,
     "+400 ms while the link carries nothing": in_a_stall,
     "+400 ms on a link that jitters and delivers in bursts": in_bursts,
