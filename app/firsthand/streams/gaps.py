@@ -76,6 +76,8 @@ class GapTracker:
 
     def packet(self, packet: Packet) -> tuple[Packet, list[GapRow]]:
         """Account for a packet: give it with its flags set, and the rows that are known now."""
+        if self._follows(packet):
+            return packet, []
         previous_ns = self._previous_ns
         if previous_ns is None:
             rows, flags = self._first(packet), PacketFlags.NONE
@@ -156,6 +158,34 @@ class GapTracker:
                 rows += hole.rows(self._schema.name, -1)
         self._skips, self._cause = [], None
         return self._told(rows)
+
+    def _follows(self, packet: Packet) -> bool:
+        """Whether a packet comes next in step and nothing else is to be said; it is accounted for
+        then. The short way of nearly all packets, since this runs hundreds of times a second."""
+        previous_ns, device_ns, wall = self._previous_ns, packet.device_ns, self._wall
+        if (
+            previous_ns is None
+            or device_ns <= previous_ns
+            or device_ns <= self._grid.last_ns
+            or self._new_life
+            or self._skips
+            or self._cause is not None
+            or self._idle.resting
+            or (wall is not None and wall.open)
+        ):
+            return False
+        shape = self._shape
+        if not shape.counts or shape.is_empty(packet):
+            return False
+        length_ns = shape.length_ns(packet)
+        if length_ns <= 0 or not self._grid.follow(device_ns, length_ns):
+            return False
+        self._behind = 0
+        self._previous_ns = device_ns
+        self._arrival_ns = packet.arrival_ns
+        if wall is not None:
+            wall.seen(device_ns, packet.arrival_ns)  # decides nothing: no jump is open
+        return True
 
     # -- the cases of ``packet`` ----------------------------------------------------------------
 

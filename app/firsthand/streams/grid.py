@@ -41,11 +41,29 @@ class SlotGrid:
         self._length_ns = length_ns
         self._late_ns = 0.0
 
+    def follow(self, device_ns: int, length_ns: float) -> bool:
+        """Go to a packet that comes next in step, as nearly all do. False, and nothing is done,
+        where it comes half a slot or more early or late."""
+        before_ns, drift_ns = self._length_ns, self._drift_ns
+        rate = 1.0 if -_DRIFTED * before_ns <= drift_ns <= _DRIFTED * before_ns else self.rate
+        ahead = device_ns - self.last_ns + self._late_ns - before_ns * rate
+        half = length_ns * rate / 2
+        if not -half <= ahead <= half:
+            return False
+        self._drift_ns = drift_ns + before_ns * (rate - 1.0) + ahead * _FOLLOW
+        self._measured_ns += before_ns
+        self.last_ns = device_ns
+        self._length_ns = length_ns
+        self._late_ns = ahead * (1.0 - _FOLLOW)
+        return True
+
     def advance(self, device_ns: int, length_ns: float, *, rephase: bool = False) -> int:
         """Go to a later packet of nominal ``length_ns``; give the number of slots missed before it.
 
         ``rephase`` after an interruption: the device may have begun with another phase.
         """
+        if not rephase and self.follow(device_ns, length_ns):
+            return 0
         rate = self.rate
         unit = length_ns * rate
         ahead = (device_ns - self.last_ns) + self._late_ns - self._length_ns * rate
@@ -63,9 +81,6 @@ class SlotGrid:
         if rephase or lost > _LONG_HOLE:
             self.restart(device_ns, length_ns)
             return lost
-        if lost == 0:
-            self._drift_ns += self._length_ns * (rate - 1.0) + ahead * _FOLLOW
-            self._measured_ns += self._length_ns
         self.last_ns = device_ns
         self._length_ns = length_ns
         self._late_ns = ahead * (1.0 - _FOLLOW)
