@@ -1,7 +1,7 @@
 """Cuts what a stream's socket delivers into packets, and believes no length without reason."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from firsthand_hl2ss.wire import HEADER
 
@@ -46,8 +46,7 @@ class HeaderJudge(Protocol):
     def __call__(self, timestamp_hns: int) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RawPacket:
+class RawPacket(NamedTuple):
     """One packet. The views are good until the framer is asked for space again."""
 
     timestamp_hns: int

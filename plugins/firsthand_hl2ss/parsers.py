@@ -9,8 +9,7 @@ numbers stand there.
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,8 +28,7 @@ from firsthand_hl2ss.wire import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """What is stored of a packet."""
 
     fields: bytes

@@ -77,7 +77,8 @@ class RecordedStream:
             self._health.packet(
                 packet.device_ns, packet.arrival_ns, len(packet.payload) + len(packet.fields)
             )
-            self._rows(rows)
+            if rows:
+                self._rows(rows)
         self._show(packet)
 
     def skipped(self, cause: GapCause, device_ns: int | None, packets: int) -> None:
