@@ -266,7 +266,8 @@ class SceneSource:
 def _hand_sample(hand: Hand, head: F8) -> HandSample:
     """A hand as the headset tracks it: valid while it is before the wearer's face."""
     x, y, z = (hand.positions[0] - head[3, :3]) @ head[:3, :3].T
-    seen = bool(z < -0.1 and abs(x) < -z * 1.1 and -z * 1.15 < y < -z * 0.8)
+    ahead = -z
+    seen = bool(ahead > 0.1 and abs(x) < ahead * 1.1 and -ahead * 1.15 < y < ahead * 0.8)
     accuracy = (
         np.where(np.arange(len(hand.radii)) % 5 == 0, 1, 0) if hand.holding else 0 * hand.radii
     )

@@ -135,6 +135,18 @@ def test_hands_are_drawn_at_their_joints(scene: str) -> None:
     assert hits >= 0.8 * checked
 
 
+@pytest.mark.parametrize("scene", ["demonstration", "replication"])
+def test_a_hand_is_tracked_while_it_carries_and_not_out_of_view(scene: str) -> None:
+    told = source(scene)
+    for move in told.script.moves:
+        carrying = told.spatial((move.grasp_s + move.release_s) / 2)
+        hand = carrying.right if move.hand == "right" else carrying.left
+        assert hand.valid
+    samples = [told.spatial(t_s) for t_s in np.arange(0.0, 40.0, 0.5)]
+    for tracked in ([s.left.valid for s in samples], [s.right.valid for s in samples]):
+        assert 0.2 < np.mean(tracked) < 0.9
+
+
 def test_a_carried_thing_is_in_the_hand() -> None:
     told = source("demonstration")
     for move in told.script.moves:
