@@ -41,6 +41,7 @@ from firsthand.recording.packetlog import (
 )
 from firsthand.streams.clock import Epoch
 from firsthand.streams.gaps import GapTracker
+from firsthand.streams.recount import Recount
 
 _REMEMBER: Final = 32
 """Packets before a restart that tell the phase a stream had."""
@@ -67,6 +68,13 @@ class _Stream:
     holes: list[tuple[int, int, int]] = field(default_factory=list)
     """Holes in ``seq`` of the present recorder: device times around it, packets."""
     ours: list[GapRow] = field(default_factory=list)
+    recount: Recount | None = None
+    """Finds what a killed recorder had not yet decided; for streams of a wall clock."""
+
+    def count_again(self) -> None:
+        """Begin with the packets of another recorder."""
+        wall = self.schema.clock is Clock.DEVICE_WALL
+        self.recount = Recount(self.schema) if wall else None
 
 
 @dataclass(slots=True)
@@ -152,6 +160,8 @@ class Joiner:
             self._builder.gap(stream.name, GapRow(stream.name, before, packet.device_ns, cause, 1))
             return
         stream.recent.append(packet)
+        if stream.recount is not None:
+            stream.recount.packet(packet)
         self._on_bytes(len(packet.fields) + len(packet.payload))
         self._builder.packet(stream.name, packet, seq, entry.crc32, arrival_ns)
 
@@ -161,6 +171,11 @@ class Joiner:
             tracker.packet(earlier)
         tracker.interrupted(GapCause.RECORDER_DOWN, "the recorder began anew")
         _, rows = tracker.packet(packet)
+        before_ns = stream.recent[-1].device_ns
+        if not rows and not tracker.undecided and packet.device_ns <= before_ns:
+            # The device's clock began anew meanwhile: that there is a hole is all that is known.
+            cause = GapCause.RECORDER_DOWN.value
+            rows = [GapRow(stream.name, before_ns, packet.device_ns, cause, -1)]
         self._rows(stream, rows)
         stream.restart = tracker if tracker.undecided else None
 
@@ -187,7 +202,12 @@ class Joiner:
                     cause = GapCause.DISK.value
                     row = GapRow(stream.name, start_ns, stop_ns, cause, packets - max(0, told))
                     self._builder.gap(stream.name, row)
+                    if stream.recount is not None:
+                        stream.recount.told(row)
             stream.holes, stream.ours = [], []
+            if stream.recount is not None:
+                self._rows(stream, stream.recount.missing())
+                stream.count_again()
 
     # -- other entries ---------------------------------------------------------------------------
 
@@ -205,6 +225,9 @@ class Joiner:
             case ClockEntry():
                 self._clock(_shifted(entry.pair, shift_ns))
             case EpochEntry():
+                for stream in self._streams.values():
+                    if stream.recount is not None:
+                        stream.recount.epoch(entry.epoch.clock, entry.epoch.epoch)
                 moment = replace(entry.epoch, host_ns=entry.epoch.host_ns + shift_ns)
                 self._began(self._epochs.epoch(moment))
             case CalibrationEntry():
@@ -257,6 +280,7 @@ class Joiner:
             name = f"{schema.name}~{number}"
         schema_here = replace(schema, name=name)
         self._streams[schema.name] = _Stream(name, schema_here)
+        self._streams[schema.name].count_again()
         self._builder.stream(name, schema_here)
 
     def _gap(self, gap: GapRow) -> None:
@@ -267,6 +291,8 @@ class Joiner:
             return  # a recorder that began anew: that hole is measured from packets
         if gap.cause in _OURS:
             stream.ours.append(gap)
+        if stream.recount is not None:
+            stream.recount.told(gap)
         self._builder.gap(stream.name, replace(gap, stream=stream.name))
 
     def _clock(self, pair: ClockPair) -> None:
@@ -274,6 +300,8 @@ class Joiner:
         self._began(epochs)
         self._builder.pair(numbered)
         for stream in self._streams.values():
+            if stream.recount is not None:
+                stream.recount.clock(pair)
             if stream.restart is not None:
                 self._rows(stream, stream.restart.clock(numbered))
                 if not stream.restart.undecided:

@@ -84,6 +84,7 @@ def segment(
     start_ns: int = START_HOST_NS,
     utc_ns: int = START_UTC_NS,
     pairs: Sequence[ClockPair] = (),
+    schema: StreamSchema = NUMBERS,
 ) -> Path:
     path = folder / ("packets.log" if not number else f"packets-{number:03d}.log")
     folder.mkdir(exist_ok=True)
@@ -93,8 +94,8 @@ def segment(
         "start": {"host_ns": start_ns, "utc_ns": utc_ns},
     }
     writer = LogWriter(path, about)
-    for schema in (NUMBERS, BYTES):
-        writer.declare(schema)
+    for declared in (schema, BYTES):
+        writer.declare(declared)
     for pair in pairs:
         writer.clock(pair)
     for packet in packets:
@@ -312,6 +313,28 @@ def test_a_recorder_that_began_anew_leaves_a_gap_of_true_length(tmp_path: Path) 
     assert seq.tolist() == list(range(60))
     assert flags[30] & PacketFlags.FIRST_AFTER_GAP
     assert any("started again 1" in note for note in report.notes)
+
+
+def test_a_device_that_began_anew_with_the_recorder_leaves_a_gap(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    segment(folder, 0, numbers(30), end=False)
+    segment(folder, 1, numbers(30))
+    finalise(folder)
+    with open_recording(folder, trusted=True) as recording:
+        gaps = recording.gaps("numbers")
+    assert [(g.cause, g.packets_lost) for g in gaps] == [("recorder_down", -1)]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_loss_that_a_killed_recorder_had_not_decided_is_counted_once(
+    tmp_path: Path, told: bool
+) -> None:
+    folder = tmp_path / "s"
+    gaze = replace(NUMBERS, clock=Clock.DEVICE_WALL)
+    packets = [replace(p, seq=n) for n, p in enumerate(numbers(10) + numbers(10, 10, 25))]
+    row = GapRow("numbers", 9 * PERIOD_NS, 25 * PERIOD_NS, GapCause.CONNECTION_LOST.value, 15)
+    segment(folder, 0, packets, end=False, gaps=[row] if told else [], schema=gaze)
+    assert finalise(folder).lost == 15
 
 
 def pair(host_ns: int, device_ns: int, epoch: int = 0) -> ClockPair:
