@@ -43,10 +43,12 @@ def say(words: str) -> None:
 Word = str | Path
 
 
-def run(command: Sequence[Word], env: dict[str, str] | None = None) -> int:
-    """Run a program here and give its exit code."""
+def run(
+    command: Sequence[Word], env: dict[str, str] | None = None, folder: Path | None = ROOT
+) -> int:
+    """Run a program in a folder, or with None in the caller's, and give its exit code."""
     words = [str(word) for word in command]
-    return subprocess.run(words, cwd=ROOT, env=env, check=False).returncode
+    return subprocess.run(words, cwd=folder, env=env, check=False).returncode
 
 
 def must(command: Sequence[Word], words: str, env: dict[str, str] | None = None) -> None:
@@ -217,10 +219,13 @@ def test(arguments: Sequence[str]) -> int:
 
 
 def app(arguments: Sequence[str]) -> int:
-    """The firsthand command."""
+    """The firsthand command, in the caller's folder: relative paths mean what they say."""
     system_packages("debian-run.txt")
     python = python_packages("requirements-run.txt")
-    return run([python, "-m", "firsthand", *arguments])
+    called = f"{'python' if os.name == 'nt' else 'python3'} {sys.argv[0]} app"
+    env = {**os.environ, "FIRSTHAND_CALLED_AS": called}
+    # -P: what lies in that folder is never imported.
+    return run([python, "-P", "-m", "firsthand", *arguments], env, folder=None)
 
 
 def bench(arguments: Sequence[str]) -> int:

@@ -2,8 +2,11 @@
 
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -14,6 +17,11 @@ COMMANDS = ("check", "demo", "export", "info", "plugins", "record", "recover", "
 
 FOUND_WRONG = 1
 USED_WRONGLY = 2
+
+
+def called_as() -> str:
+    """What a person types to get here; ``dev.py`` tells when it is in between."""
+    return os.environ.get("FIRSTHAND_CALLED_AS") or "firsthand"
 
 
 def build(arguments: Sequence[str]) -> typer.Typer:
@@ -27,7 +35,12 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     )
 
     @app.callback()
-    def root() -> None:
+    def root(
+        _: Annotated[
+            bool,
+            typer.Option("--version", help="Say the version.", callback=_version, is_eager=True),
+        ] = False,
+    ) -> None:
         """Record a demonstration, and study how it helps the next person."""
 
     wanted = next((word for word in arguments if not word.startswith("-")), "")
@@ -36,10 +49,16 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     return app
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"Firsthand {version('firsthand')}")
+        raise typer.Exit
+
+
 def main() -> None:
     """Run the command line; failures that a person can act on end in one sentence."""
     try:
-        build(sys.argv[1:])()
+        build(sys.argv[1:])(prog_name=called_as())
     except FirsthandError as error:
         typer.secho(error.message, fg="red", err=True)
         if error.try_this:

@@ -8,11 +8,20 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from firsthand import logs
 from firsthand.api import SettingsError
 from firsthand.cli import FOUND_WRONG
-from firsthand.cli.demo_view import LiveView, PlainView, SilentView, View, plain_report, report
+from firsthand.cli.demo_view import (
+    LiveView,
+    PlainView,
+    SilentView,
+    View,
+    closing,
+    plain_report,
+    report,
+)
 from firsthand.cli.interrupts import stop_on_interrupt
 from firsthand.host import load_plugins
 from firsthand.paths import recordings_dir
@@ -69,6 +78,9 @@ def demo(
         typer.echo(json.dumps(done.to_json(), indent=2))
     elif sys.stdout.isatty():
         console.print(report(done))
+        for words in closing(done):
+            # Left to the terminal to wrap, so that it can be copied in one piece.
+            console.print(Text(words), soft_wrap=True)
     else:
         for words in plain_report(done):
             typer.echo(words)

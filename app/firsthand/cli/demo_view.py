@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, Protocol, Self
 
 from rich.console import Console, Group, RenderableType
@@ -13,6 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from firsthand.cli import called_as
 from firsthand.cli.streams_view import line, table
 from firsthand.recording.recorder_settings import RecorderStatus
 from firsthand.session.demo import DemoPhase, DemoReport
@@ -158,17 +160,17 @@ class LiveView(SilentView):
 
 
 def report(done: DemoReport) -> RenderableType:
-    """The summary at the end, for a terminal of any width."""
+    """The summary at the end, for a terminal of any width; what to do next is in ``closing``."""
     parts: list[RenderableType] = []
     for phase in done.phases:
         style, sign = ("green", "✓") if phase.good else ("red", "✗")
         parts.append(Text.assemble((f"{sign} ", style), (phase.result.folder.name, "bold")))
         parts.append(Padding(Group(*(Text(words) for words in _words(phase))), (0, 0, 1, 4)))
     return Panel(
-        Group(*parts, *(Text(words) for words in closing(done))),
+        Group(*parts),
         title=headline(done),
         border_style="green" if done.good else "red",
-        padding=(1, 2),
+        padding=(1, 2, 0, 2),
     )
 
 
@@ -194,14 +196,21 @@ def headline(done: DemoReport) -> str:
 
 def closing(done: DemoReport) -> list[str]:
     """Where everything is, and what to do next."""
-    words = [f"Everything is in {done.out}"]
+    words = [f"Everything is in {_place(done.out)}"]
     videos = [path for phase in done.phases for path in phase.exports if path.suffix == ".mp4"]
     if videos:
-        words.append(f"Look at it:    {videos[0]}")
+        words.append(f"Look at it:    {_place(videos[0])}")
     if done.phases:
-        words.append(f"Look into it:  firsthand info {done.phases[0].result.folder}")
-    words.append(f"The study:     firsthand study status {done.out}")
+        words.append(f"Look into it:  {called_as()} info {_place(done.phases[0].result.folder)}")
+    words.append(f"The study:     {called_as()} study status {_place(done.out)}")
     return words
+
+
+def _place(path: Path) -> str:
+    """The path as it can be typed in the folder where the command was given."""
+    here = Path.cwd()
+    place = str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return f'"{place}"' if " " in place else place
 
 
 def _words(phase: DemoPhase) -> list[str]:

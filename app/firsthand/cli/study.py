@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from firsthand.cli import FOUND_WRONG
+from firsthand.cli import FOUND_WRONG, called_as
 from firsthand.cli.given import SET_HELP, device_choice
 from firsthand.paths import study_protocols_dir
 from firsthand.session.loading import LoadedProtocol, load_protocol
@@ -48,7 +48,7 @@ def new(
     chosen = protocol or study_protocols_dir() / "mica.yaml"
     study = Study.create(folder, chosen, title=title, devices=devices)
     typer.echo(f"The study {study.name!r} is in {folder}. It goes by {study.protocol.file}.")
-    typer.echo(f"Add a participant with: firsthand study participants {folder} --add")
+    typer.echo(f"Add a participant with: {called_as()} study participants {folder} --add")
 
 
 def check(
@@ -111,7 +111,8 @@ def participants(
     for person in everybody:
         typer.echo(f"{person.code}  since {person.added_utc}{_excluded(person.excluded)}")
     if not everybody:
-        typer.echo(f"Nobody yet. Add somebody with: firsthand study participants {folder} --add")
+        words = f"{called_as()} study participants {folder} --add"
+        typer.echo(f"Nobody yet. Add somebody with: {words}")
 
 
 def status(folder: Folder, as_json: AsJson = False) -> None:

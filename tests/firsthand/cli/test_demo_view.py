@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from firsthand.cli.demo_view import LiveView, PlainView, plain_report, report
+from firsthand.cli.demo_view import LiveView, PlainView, closing, plain_report, report
 from firsthand.recording.recorder_settings import RecorderSettings
 from firsthand.session.demo import DemoPhase, DemoReport
 from firsthand.session.effects import Outcome
@@ -47,7 +47,24 @@ def test_a_good_end_says_what_there_is_and_what_to_do_next(tmp_path: Path) -> No
         assert "1 min 35 s, 2,850 pictures, gaze valid 94 %, no gaps" in text
         assert "12,345 packets stored, none lost" in text
         assert "video.mp4  2.5 MB" in text
-        assert "firsthand study status" in text
+
+
+def test_what_to_do_next_can_be_typed_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FIRSTHAND_CALLED_AS", "python3 dev.py app")
+    words = closing(DemoReport(tmp_path / "a demo", (finished(tmp_path),), 68.4))
+    assert 'Everything is in "a demo"' in words
+    assert "Look at it:    video.mp4" in words
+    assert "Look into it:  python3 dev.py app info sim01-demonstration-01" in words
+    assert 'The study:     python3 dev.py app study status "a demo"' in words
+
+
+def test_a_place_elsewhere_is_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FIRSTHAND_CALLED_AS", raising=False)
+    words = closing(DemoReport(tmp_path, (), 1.0))
+    assert f"The study:     firsthand study status {tmp_path}" in words
 
 
 def test_a_bad_end_says_what_is_wrong(tmp_path: Path) -> None:
