@@ -39,7 +39,9 @@ def coded(count: int, codec: str) -> Iterator[tuple[bytes, bool]]:
         "hevc": ("libx265", {"preset": "ultrafast", "tune": "zerolatency"}),
     }[codec]
     kbit = BIT_RATE // 1000
-    more = f"keyint={GOP}:scenecut=0:vbv-maxrate={kbit}:vbv-bufsize={kbit // 5}" + (":log-level=none" if codec == "hevc" else "")
+    more = f"keyint={GOP}:scenecut=0:vbv-maxrate={kbit}:vbv-bufsize={kbit // 5}"
+    if codec == "hevc":
+        more += ":log-level=none"
     context: Any = VideoCodecContext.create(name, "w")
     context.width, context.height = SIZE
     context.pix_fmt = "yuv420p"
