@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FRAME: Final = 1024
 """Samples that AAC codes at once; an encoder's frames come one frame early."""
-_STRETCH: Final = 256 * FRAME
+_STRETCH: Final = 384 * FRAME
 _AROUND: Final = 8 * FRAME
 _AHEAD: Final = 6
 
