@@ -5,6 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from firsthand.api import FirsthandError, GapCause, StreamRole
 from firsthand.host import run_in_worker
 from firsthand.recording.check_report import CheckReport
@@ -54,10 +57,10 @@ def verdict_of(report: CheckReport) -> dict[str, Any]:
     """A report in the words of a session's end: one line, and what is not as it should be."""
     wrong = [finding for finding in report.findings if finding.verdict is not Word.GOOD]
     if report.verdict is Word.GOOD:
-        words = f"The recording is good: {len(report.findings)} things were looked at."
+        words = f"The recording is good: it passed all {len(report.findings)} checks."
     else:
         words = f"The recording is {report.verdict.value}: {len(wrong)} of "
-        words += f"{len(report.findings)} things are not as they should be."
+        words += f"{len(report.findings)} checks found something."
     return {
         "good": report.verdict is Word.GOOD,
         "words": words,
@@ -79,15 +82,23 @@ def numbers_of(folder: Path) -> InNumbers:
         valid = gaze_stream = None
         if StreamRole.GAZE in roles:
             gaze_stream = recording.gaze.schema.name
-            gaze = recording.records(gaze_stream)["valid"]
-            valid = float(gaze.mean()) if len(gaze) else 0.0
+            valid = _share(recording.records(gaze_stream)["valid"])
+        hands_seen = None
+        if StreamRole.HANDS in roles:
+            hands = recording.records(recording.hands.schema.name)
+            hands_seen = _share(hands["left_valid"] | hands["right_valid"])
         residuals = [fit.residual_p95_ns / 1e6 for fits in recording.clock.values() for fit in fits]
         return InNumbers(
             duration_s=recording.duration_s,
             pictures=len(recording.video) if StreamRole.VIDEO in roles else 0,
             gaze_valid=valid,
             gaze_stream=gaze_stream,
+            hands_seen=hands_seen,
             sound_s=sound_s,
             gaps=sum(gap.cause != GapCause.NOT_STARTED for gap in recording.gaps()),
             clock_residual_ms=max(residuals, default=None),
         )
+
+
+def _share(of: npt.NDArray[np.bool_]) -> float:
+    return float(of.mean()) if len(of) else 0.0

@@ -42,6 +42,8 @@ class InNumbers:
     """Share of the gaze samples that are valid; None where there is no gaze."""
     gaze_stream: str | None = None
     """The name of the stream with the gaze."""
+    hands_seen: float | None = None
+    """Share of the samples with at least one hand; None where hands are not recorded."""
     sound_s: float | None = None
     gaps: int = 0
     """Interruptions after a stream's first packet."""
@@ -50,12 +52,14 @@ class InNumbers:
 
     @property
     def words(self) -> str:
-        """One line, such as ``31 min, 55,800 pictures, gaze valid 94 %, 0 gaps``."""
+        """One line, such as ``31 min, 55,800 pictures, gaze valid 94 %, no gaps``."""
         minutes, seconds = divmod(round(self.duration_s), 60)
         parts = [f"{minutes} min {seconds} s" if minutes else f"{seconds} s"]
         parts.append(f"{self.pictures:,} pictures")
         if self.gaze_valid is not None:
             parts.append(f"gaze valid {100 * self.gaze_valid:.0f} %")
+        if self.hands_seen is not None:
+            parts.append(f"hands seen {100 * self.hands_seen:.0f} %")
         parts.append("no gaps" if not self.gaps else f"{self.gaps} gap{'s' * (self.gaps > 1)}")
         if self.clock_residual_ms is not None:
             parts.append(f"clocks within {max(0.01, self.clock_residual_ms):.2f} ms")
