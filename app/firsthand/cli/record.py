@@ -17,7 +17,7 @@ from firsthand.api import SettingsError
 from firsthand.cli import FOUND_WRONG
 from firsthand.cli.given import SET_HELP, device_choice
 from firsthand.cli.interrupts import stop_on_interrupt
-from firsthand.cli.streams_view import line, table
+from firsthand.cli.streams_view import line, table, troubles
 from firsthand.host import load_plugins
 from firsthand.paths import recordings_dir
 from firsthand.recording.recorder_settings import RecorderStatus
@@ -38,7 +38,9 @@ def register(app: typer.Typer) -> None:
 def record(
     device: Annotated[str, typer.Option(help="The device to record.")] = "hl2ss",
     setting: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
-    seconds: Annotated[float | None, typer.Option(help="Stop by itself after so long.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=1.0, help="Stop by itself after so long.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The recording's folder; a new one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -50,9 +52,12 @@ def record(
             f"The folder {folder} is not empty.",
             try_this="Choose a new one: nothing is ever written over.",
         )
-    tools = RealTools(load_plugins())
+    plugins = load_plugins()
+    choice = device_choice(device, setting or ())
+    plugins.make_device(choice.name, choice.settings)  # what is misspelt leaves no folder behind
+    tools = RealTools(plugins)
     with stop_on_interrupt() as stop:
-        recording = FreeRecording.begin(folder, device_choice(device, setting or ()), tools)
+        recording = FreeRecording.begin(folder, choice, tools)
         _tell(as_json, f"Recording into {folder}. Press Ctrl-C to stop.")
         end = None if seconds is None else time.monotonic() + seconds
         try:
@@ -84,6 +89,7 @@ class _Display:
         self._live = None
         self._silent = silent
         self._last_s = -_PLAIN_EVERY_S
+        self._said: list[str] = []
         if not silent and sys.stdout.isatty():
             self._live = Live(console=Console(), refresh_per_second=4, transient=True)
 
@@ -99,7 +105,16 @@ class _Display:
     def _show(self, status: RecorderStatus) -> None:
         if self._live is not None:
             self._live.update(table(status))
-        elif not self._silent and status.elapsed_s - self._last_s >= _PLAIN_EVERY_S:
+        elif not self._silent:
+            self._say(status)
+
+    def _say(self, status: RecorderStatus) -> None:
+        said = troubles(status)
+        for words in said:
+            if words not in self._said:
+                typer.echo(f"! {words}")
+        self._said = said
+        if status.elapsed_s - self._last_s >= _PLAIN_EVERY_S:
             self._last_s = status.elapsed_s
             typer.echo(line(status))
 

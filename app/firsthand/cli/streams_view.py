@@ -6,10 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from firsthand.api import StreamState
 from firsthand.recording.recorder_settings import RecorderStatus
 from firsthand.streams.health import DEGRADED, GOOD, POOR, SILENT, HealthSnapshot
 
 _COLOURS: Final = {GOOD: "green", DEGRADED: "yellow", POOR: "red", SILENT: "bold red"}
+_LIVE: Final = StreamState.LIVE
 _MB: Final = 1e6
 _WARNINGS: Final = 3
 
@@ -26,8 +28,14 @@ def table(status: RecorderStatus) -> RenderableType:
             str(stream.dropped),
             f"{stream.bytes / _MB:.1f}",
         )
+    reasons = [Text(words, style="yellow") for words in troubles(status)]
     warnings = [Text(words, style="yellow") for words in status.warnings[-_WARNINGS:]]
-    return Group(rows, Text(summary(status), style="dim"), *warnings)
+    return Group(rows, Text(summary(status), style="dim"), *reasons, *warnings)
+
+
+def troubles(status: RecorderStatus) -> list[str]:
+    """Why streams do not come, one sentence for each that says so."""
+    return [each.reason for each in status.streams if each.reason and each.state is not _LIVE]
 
 
 def summary(status: RecorderStatus) -> str:

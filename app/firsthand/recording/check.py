@@ -14,6 +14,7 @@ from firsthand.api import (
     FirsthandError,
     Progress,
     SettingsError,
+    StreamState,
 )
 from firsthand.recording.check_clock import check_clocks
 from firsthand.recording.check_media import check_pictures, check_sound
@@ -91,7 +92,7 @@ def _check_content(
     rest = 1.0 - _HASH_SHARE - _RECORDS_SHARE
     on_picture = _part(tell, 1.0 - rest, rest, sum(pictures.values()))
     for name, stream in recording.streams.items():
-        check_losses(stream, recording.duration_s, limits, report)
+        check_losses(stream, recording.duration_s, limits, report, _last_reason(recording, name))
         if not len(stream):
             continue
         check_rate(stream, limits, report)
@@ -101,6 +102,17 @@ def _check_content(
             check_sound(recording.audio_of(name), stream, limits, report)
     for name in pictures:
         check_pictures(recording.video_of(name), report, lambda _: on_picture(1))
+
+
+def _last_reason(recording: Recording, stream: str) -> str:
+    """What was said last of a stream while the recording went on."""
+    states = recording.facts.states
+    said = [
+        row["reason"].decode("utf-8", "replace")
+        for row in states[states["stream"] == stream.encode()]
+        if row["state"] != StreamState.ENDED.value.encode() and row["reason"]
+    ]
+    return said[-1] if said else ""
 
 
 def _check_manifest(manifest: Manifest, report: CheckReport) -> None:

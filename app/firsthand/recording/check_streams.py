@@ -79,13 +79,14 @@ def check_rate(stream: Stream, limits: CheckLimits, report: CheckReport) -> None
 
 
 def check_losses(
-    stream: Stream, duration_s: float, limits: CheckLimits, report: CheckReport
+    stream: Stream, duration_s: float, limits: CheckLimits, report: CheckReport, reason: str = ""
 ) -> None:
-    """What is missing, and whether all of it is told."""
+    """What is missing, and whether all of it is told; ``reason`` is what the device said last."""
     name = stream.schema.name
     gaps = stream.gaps
     if not len(stream):
-        report.add(name, "losses", Verdict.BAD, "nothing was received", lost=0)
+        words = f"nothing was received. {reason}" if reason else "nothing was received"
+        report.add(name, "losses", Verdict.BAD, words, lost=0)
         return
     losses = [gap for gap in gaps if gap.cause not in _NO_LOSS]
     lost = sum(max(0, gap.packets_lost) for gap in losses)

@@ -100,5 +100,5 @@ def numbers_of(folder: Path) -> InNumbers:
         )
 
 
-def _share(of: npt.NDArray[np.bool_]) -> float:
-    return float(of.mean()) if len(of) else 0.0
+def _share(of: npt.NDArray[np.bool_]) -> float | None:
+    return float(of.mean()) if len(of) else None

@@ -18,6 +18,7 @@ class Config(PluginConfig):
     host: str
     rate_hz: float = Field(default=30.0, gt=0)
     camera: Camera = Camera()
+    spare: Camera | None = None
 
     @field_validator("host")
     @classmethod
@@ -36,13 +37,24 @@ def test_good_settings_become_the_config() -> None:
     ("settings", "words"),
     [
         ({"hots": "x", "host": "x"}, "there is no setting 'hots'. Did you mean 'host'?"),
-        ({"host": "x", "zzz": 1}, "there is no setting 'zzz'. There is: camera, host, rate_hz."),
+        (
+            {"host": "x", "zzz": 1},
+            "there is no setting 'zzz'. There is: camera, host, rate_hz, spare.",
+        ),
         ({}, "the setting 'host' is missing"),
+        (
+            {"hots": "x"},
+            "the setting 'host' is missing. There is no setting 'hots'. Did you mean 'host'?",
+        ),
         ({"host": "x", "rate_hz": -1}, "'rate_hz': input should be greater than 0"),
         ({"host": "a b"}, "'host': an address has no spaces"),
         (
             {"host": "x", "camera": {"widht_px": 1}},
             "there is no setting 'camera.widht_px'. Did you mean 'width_px'?",
+        ),
+        (
+            {"host": "x", "spare": {"widht_px": 1}},
+            "there is no setting 'spare.widht_px'. Did you mean 'width_px'?",
         ),
         ({"host": 3, "rate_hz": "fast"}, "'rate_hz': input should be a valid number"),
     ],
@@ -51,5 +63,7 @@ def test_wrong_settings_are_told_in_words(settings: dict[str, object], words: st
     with pytest.raises(SettingsError) as caught:
         checked("the device 'headset'", Config, settings)
     assert words in str(caught.value)
+    assert "?." not in str(caught.value)
+    assert ".." not in str(caught.value)
     assert "the device 'headset'" in str(caught.value)
     assert "pydantic" not in str(caught.value)

@@ -11,12 +11,21 @@ import h5py
 import numpy as np
 import pytest
 
-from firsthand.api import PacketFlags, RecordingError, SettingsError
+from firsthand.api import PacketFlags, RecordingError, SettingsError, StreamState
 from firsthand.recording.check import check, limits_of
 from firsthand.recording.check_report import CheckLimits, CheckReport, Verdict, worst
-from firsthand.recording.finalise import sha256
+from firsthand.recording.finalise import finalise, sha256
 from firsthand.recording.manifest import FileFacts, read_manifest, write_manifest
-from firsthand.testing.recordings import make_recording, small_world, without
+from firsthand.recording.packetlog import LogWriter
+from firsthand.recording.session_folder import segment_name
+from firsthand.testing.recordings import (
+    START_HOST_NS,
+    START_UTC_NS,
+    make_recording,
+    small_world,
+    without,
+)
+from firsthand.testing.recordings import write_manifest as write_recorded
 
 pytestmark = pytest.mark.process
 
@@ -192,6 +201,33 @@ def test_a_stream_that_never_came_is_bad(tmp_path: Path) -> None:
     world.packets["eet"] = []
     make_recording(tmp_path / "s", world)
     assert found(check(tmp_path / "s"), "eet", "losses") is Verdict.BAD
+
+
+def test_of_a_stream_that_never_came_the_device_s_own_reason_is_told(tmp_path: Path) -> None:
+    folder, world = tmp_path / "s", small_world(1.0, streams=["pv"])
+    folder.mkdir()
+    writer = LogWriter(
+        folder / segment_name(0),
+        {"id": "s", "start": {"host_ns": START_HOST_NS, "utc_ns": START_UTC_NS}},
+    )
+    writer.declare(world.schemas["pv"])
+    for i, (state, reason) in enumerate(
+        [
+            (StreamState.CONNECTING, ""),
+            (StreamState.REFUSED, "The app is not running."),
+            (StreamState.ENDED, "The recording was stopped."),
+        ]
+    ):
+        writer.state("pv", state, reason, START_HOST_NS + i)
+    writer.end("The recording was stopped.", START_HOST_NS + 10**9)
+    writer.flush()
+    writer.close()
+    write_recorded(folder)
+    finalise(folder)
+    report = check(folder)
+    assert [f.words for f in report.findings if f.what == "losses"] == [
+        "nothing was received. The app is not running."
+    ]
 
 
 def test_clocks_that_were_never_measured_or_fit_badly_are_found(tmp_path: Path) -> None:
