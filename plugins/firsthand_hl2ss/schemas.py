@@ -183,6 +183,8 @@ def _pv(config: PvConfig) -> StreamSchema:
         settings={
             **_encoding(config, config.width, config.height, config.fps),
             "camera": config.camera.model_dump(mode="json", exclude_none=True),
+            # Readers need it where the encoded stream does not say so itself.
+            "colour_range": "full",
         },
     )
 
