@@ -47,11 +47,7 @@ def record(
     """Record a device until Ctrl-C, or for --seconds. Ends with 1 where nothing good came of it."""
     logs.configure("record")
     folder = out or recordings_dir() / f"recording-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    if folder.exists() and any(folder.iterdir()):
-        raise SettingsError(
-            f"The folder {folder} is not empty.",
-            try_this="Choose a new one: nothing is ever written over.",
-        )
+    _must_be_new(folder)
     plugins = load_plugins()
     choice = device_choice(device, setting or ())
     plugins.make_device(choice.name, choice.settings)  # what is misspelt leaves no folder behind
@@ -80,6 +76,21 @@ def record(
             typer.echo(f"  {finding}")
     if not result.good:
         raise typer.Exit(FOUND_WRONG)
+
+
+def _must_be_new(folder: Path) -> None:
+    try:
+        used = folder.exists() and any(folder.iterdir())
+    except OSError as error:
+        raise SettingsError(
+            f"Nothing can be recorded into {folder}: {error.strerror}.",
+            try_this="Choose another folder, a new one.",
+        ) from error
+    if used:
+        raise SettingsError(
+            f"The folder {folder} is not empty.",
+            try_this="Choose a new one: nothing is ever written over.",
+        )
 
 
 class _Display:

@@ -11,7 +11,7 @@ from firsthand.recording.recorder_settings import RecorderStatus
 from firsthand.streams.health import DEGRADED, GOOD, POOR, SILENT, HealthSnapshot
 
 _COLOURS: Final = {GOOD: "green", DEGRADED: "yellow", POOR: "red", SILENT: "bold red"}
-_LIVE: Final = StreamState.LIVE
+_TROUBLED: Final = (StreamState.STALLED, StreamState.REFUSED, StreamState.LOST)
 _MB: Final = 1e6
 _WARNINGS: Final = 3
 
@@ -35,7 +35,7 @@ def table(status: RecorderStatus) -> RenderableType:
 
 def troubles(status: RecorderStatus) -> list[str]:
     """Why streams do not come, one sentence for each that says so."""
-    return [each.reason for each in status.streams if each.reason and each.state is not _LIVE]
+    return [each.reason for each in status.streams if each.reason and each.state in _TROUBLED]
 
 
 def summary(status: RecorderStatus) -> str:

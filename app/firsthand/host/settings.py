@@ -39,6 +39,10 @@ def _words(config: type[BaseModel], kind: str, place: Sequence[int | str], messa
         return f"there is no setting {key!r}. {hint}" if known else f"there is no setting {key!r}"
     if kind == "missing":
         return f"the setting {key!r} is missing"
+    if kind == "model_type":
+        known = _keys_at(config, place)
+        hint = f", such as {key}.{known[0]}" if known else ""
+        return f"{key!r} is set by its parts{hint}"
     what = message.removeprefix("Value error, ")
     return f"{key!r}: {what[:1].lower()}{what[1:]}" if key else what
 

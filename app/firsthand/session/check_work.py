@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from firsthand.api import FirsthandError, GapCause, StreamRole
+from firsthand.api import Clock, FirsthandError, GapCause, StreamRole
 from firsthand.host import run_in_worker
 from firsthand.recording.check_report import CheckReport
 from firsthand.recording.check_report import Verdict as Word
@@ -87,7 +87,12 @@ def numbers_of(folder: Path) -> InNumbers:
         if StreamRole.HANDS in roles:
             hands = recording.records(recording.hands.schema.name)
             hands_seen = _share(hands["left_valid"] | hands["right_valid"])
-        residuals = [fit.residual_p95_ns / 1e6 for fits in recording.clock.values() for fit in fits]
+        residuals = [
+            fit.residual_p95_ns / 1e6
+            for clock, fits in recording.clock.items()
+            if clock != Clock.UTC
+            for fit in fits
+        ]
         return InNumbers(
             duration_s=recording.duration_s,
             pictures=len(recording.video) if StreamRole.VIDEO in roles else 0,

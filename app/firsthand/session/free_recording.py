@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from firsthand.api import FirsthandError, Progress, RecordingError
+from firsthand.api import FirsthandError, Progress, RecordingError, StorageError
 from firsthand.recording.recorder_settings import DeviceChoice, RecorderSettings, RecorderStatus
 from firsthand.session import commands as c
 from firsthand.session.diary import Diary
@@ -36,7 +36,13 @@ class FreeRecording:
     """One recorder and its journal. Made by ``begin``."""
 
     def __init__(self, folder: Path, device: DeviceChoice, tools: Tools) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"The folder {folder} could not be made: {error.strerror}.",
+                try_this="Choose one on a disk that can be written to.",
+            ) from error
         self._tools = tools
         self._settings = RecorderSettings(
             folder=folder, devices=tools.without([device], ()), session={"id": folder.name}

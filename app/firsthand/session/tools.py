@@ -51,10 +51,18 @@ class InNumbers:
     """95 of 100 readings of the device's clock lie nearer to the fit than this."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing of what these numbers tell was received."""
+        seen = self.gaze_valid is not None or self.hands_seen is not None
+        return not (seen or self.pictures or self.sound_s)
+
+    @property
     def words(self) -> str:
         """One line, such as ``31 min, 55,800 pictures, gaze valid 94 %, no gaps``."""
         minutes, seconds = divmod(round(self.duration_s), 60)
         parts = [f"{minutes} min {seconds} s" if minutes else f"{seconds} s"]
+        if self.is_empty:
+            return f"{parts[0]}, nothing was received"
         parts.append(f"{self.pictures:,} pictures")
         if self.gaze_valid is not None:
             parts.append(f"gaze valid {100 * self.gaze_valid:.0f} %")

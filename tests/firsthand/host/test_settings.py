@@ -56,6 +56,7 @@ def test_good_settings_become_the_config() -> None:
             {"host": "x", "spare": {"widht_px": 1}},
             "there is no setting 'spare.widht_px'. Did you mean 'width_px'?",
         ),
+        ({"host": "x", "spare": 5}, "'spare' is set by its parts, such as spare.width_px."),
         ({"host": 3, "rate_hz": "fast"}, "'rate_hz': input should be a valid number"),
     ],
 )
