@@ -1,5 +1,6 @@
 """MP4 with sound from a 1080p recording: how many times faster than it was recorded."""
 
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -18,14 +19,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder, out = Path(place) / "s", Path(place) / "out"
         recording(folder, 10.0, repeat=repeat)
-        with firsthand.open(folder) as rec:
-            duration_s = rec.duration_s
-            out.mkdir()
-            silent_s = _timed(rec, out, sound=False)
-            sound_s = _timed(rec, out, sound=True)
-        began = time.perf_counter()
-        export(folder, "mp4", Path(place) / "worker")
-        worker_s = time.perf_counter() - began
+        out.mkdir()
+        silent, sound, worker = [], [], []
+        for n in range(1 if asked.short else 3):  # in turn, since the machine is never quiet
+            with firsthand.open(folder) as rec:
+                duration_s = rec.duration_s
+                silent.append(_timed(rec, out, sound=False))
+                sound.append(_timed(rec, out, sound=True))
+            began = time.perf_counter()
+            (path,) = export(folder, "mp4", Path(place) / f"worker-{n}")
+            worker.append(time.perf_counter() - began)
+            path.unlink()
+    silent_s, sound_s, worker_s = (statistics.median(took) for took in (silent, sound, worker))
     rows = [
         Row(
             "MP4 with sound, in a worker process, from start to end",
@@ -37,7 +42,10 @@ def main() -> None:
         Row("MP4 with sound", duration_s / sound_s, "× real time"),
         Row("MP4 without sound", duration_s / silent_s, "× real time"),
     ]
-    notes = f"{duration_s / 60:.0f} min of 1080p30 at 10 Mbit/s with stereo sound, coded as AAC."
+    notes = (
+        f"{duration_s / 60:.0f} min of 1080p30 at 10 Mbit/s with stereo sound, coded as AAC; "
+        "medians of three rounds."
+    )
     finish("Exporting an MP4", rows, asked.json, notes)
 
 
