@@ -26,6 +26,10 @@ from firsthand.session.real_tools import RealTools
 
 _LOOK_S = 0.5
 _PLAIN_EVERY_S = 5.0
+_ANOTHER = (
+    "! The recorder has ended unexpectedly. Another one goes on; what was recorded before is safe, "
+    "and the gap is kept with its length."
+)
 
 Show = Callable[[RecorderStatus], None]
 
@@ -55,6 +59,7 @@ def record(
     with stop_on_interrupt() as stop:
         recording = FreeRecording.begin(folder, choice, tools)
         _tell(as_json, f"Recording into {folder}. Press Ctrl-C to stop.")
+        pid = recording.recorder_pid
         end = None if seconds is None else time.monotonic() + seconds
         try:
             with _display(as_json) as show:
@@ -62,6 +67,9 @@ def record(
                     status = recording.look()
                     if status is None:
                         break
+                    if recording.recorder_pid != pid:
+                        pid = recording.recorder_pid
+                        _tell(as_json, _ANOTHER)
                     show(status)
                     if end is not None and time.monotonic() >= end:
                         break

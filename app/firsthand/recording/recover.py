@@ -39,6 +39,7 @@ class Recovered:
             "folder": str(self.folder),
             "report": self.report.to_json() if self.report else None,
             "error": str(self.error) if self.error else None,
+            "still_recording": self.report is None and self.error is None,
         }
 
     @property
@@ -49,7 +50,10 @@ class Recovered:
             return f"{name}: {self.report.state}, {self.report.packets} packets{lost}."
         if self.error is not None:
             return f"{name}: {self.error}"
-        return f"{name}: is still being recorded and was left alone."
+        return (
+            f"{name}: is still being recorded and was left alone. If the program that began it is "
+            "gone, the recorder stops by itself after ten minutes; recover it then."
+        )
 
 
 def recorder_alive(manifest: Manifest) -> bool:

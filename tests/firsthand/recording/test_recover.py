@@ -54,6 +54,7 @@ def test_a_recording_whose_recorder_lives_is_left_alone(tmp_path: Path) -> None:
     assert outcome.report is None
     assert outcome.error is None
     assert "left alone" in outcome.words
+    assert outcome.to_json()["still_recording"] is True
     assert (tmp_path / "s" / "packets.log").is_file()
 
 

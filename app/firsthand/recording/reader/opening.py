@@ -46,7 +46,7 @@ def find_raw(path: Path) -> Path:
     if path.is_dir() and segments(path):
         raise RecordingError(
             f"The recording {path.name} is not finished yet.",
-            try_this=f"Run `firsthand recover {path}`.",
+            try_this=f"When nobody records into it any more, run `firsthand recover {path}`.",
         )
     raise RecordingError(
         f"There is no recording at {path}.",
