@@ -5,6 +5,7 @@ from typing import Any
 
 from firsthand.api import SettingsError
 from firsthand.cli.simulate import parse_setting
+from firsthand.host import PluginHost, load_plugins
 from firsthand.recording.recorder_settings import DeviceChoice
 
 SET_HELP = "A setting of the device, as key=value; parts of parts as in pv.fps=15."
@@ -33,3 +34,10 @@ def nested_settings(texts: Iterable[str]) -> dict[str, Any]:
 def device_choice(name: str, texts: Iterable[str]) -> DeviceChoice:
     """A device with the settings given."""
     return DeviceChoice(name=name, settings=nested_settings(texts))
+
+
+def check_devices(devices: Iterable[DeviceChoice], plugins: PluginHost | None = None) -> None:
+    """Find what is misspelt before anybody waits for it. Raises ``SettingsError``."""
+    for choice in devices:
+        plugins = plugins or load_plugins()
+        plugins.make_device(choice.name, choice.settings)

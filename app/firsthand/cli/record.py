@@ -15,7 +15,7 @@ from rich.live import Live
 from firsthand import logs
 from firsthand.api import SettingsError
 from firsthand.cli import FOUND_WRONG
-from firsthand.cli.given import SET_HELP, device_choice
+from firsthand.cli.given import SET_HELP, check_devices, device_choice
 from firsthand.cli.interrupts import stop_on_interrupt
 from firsthand.cli.streams_view import line, table, troubles
 from firsthand.host import load_plugins
@@ -54,7 +54,7 @@ def record(
     _must_be_new(folder)
     plugins = load_plugins()
     choice = device_choice(device, setting or ())
-    plugins.make_device(choice.name, choice.settings)  # what is misspelt leaves no folder behind
+    check_devices([choice], plugins)  # what is misspelt leaves no folder behind
     tools = RealTools(plugins)
     with stop_on_interrupt() as stop:
         recording = FreeRecording.begin(folder, choice, tools)

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from firsthand.api import SettingsError
 from firsthand.cli import FOUND_WRONG, called_as
-from firsthand.cli.given import SET_HELP, device_choice
+from firsthand.cli.given import SET_HELP, check_devices, device_choice
 from firsthand.paths import study_protocols_dir
 from firsthand.session.loading import LoadedProtocol, load_protocol
 from firsthand.session.source import BadFileError
@@ -44,7 +45,10 @@ def new(
     setting: Annotated[list[str] | None, typer.Option("--set", help=SET_HELP)] = None,
 ) -> None:
     """Make a study in a new folder, with its own copy of the protocol."""
+    if setting and device is None:
+        raise SettingsError("--set needs --device, which it is a setting of.")
     devices = [device_choice(device, setting or ())] if device else []
+    check_devices(devices)
     chosen = protocol or study_protocols_dir() / "mica.yaml"
     study = Study.create(folder, chosen, title=title, devices=devices)
     typer.echo(f"The study {study.name!r} is in {folder}. It goes by {study.protocol.file}.")
@@ -57,7 +61,8 @@ def check(
 ) -> None:
     """Say whether a protocol can be run, and line by line what keeps it from it."""
     try:
-        loaded = Study.open(file).protocol if file.is_dir() else load_protocol(file)
+        study = Study.open(file) if file.is_dir() else None
+        loaded = study.protocol if study else load_protocol(file)
     except BadFileError as error:
         if as_json:
             found = [
@@ -77,6 +82,8 @@ def check(
             count = len(error.problems)
             typer.echo(f"{file.name} cannot be run: {count} problem{'s' * (count > 1)}.")
         raise typer.Exit(FOUND_WRONG) from None
+    if study is not None:
+        check_devices(study.devices)
     if as_json:
         typer.echo(json.dumps({"good": True, **_facts(loaded)}, indent=2))
         return

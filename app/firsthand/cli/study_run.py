@@ -10,7 +10,7 @@ import typer
 
 from firsthand.api import FirsthandError, SettingsError
 from firsthand.cli import FOUND_WRONG
-from firsthand.cli.given import SET_HELP, device_choice
+from firsthand.cli.given import SET_HELP, check_devices, device_choice
 from firsthand.cli.streams_view import line
 from firsthand.host import load_plugins
 from firsthand.session import commands as c
@@ -81,7 +81,9 @@ def run(
         surroundings=Surroundings(frozenset(varied or ()), notes),
         rehearsal=rehearsal,
     )
-    session = Session(plan, RealTools(load_plugins()), _listener())
+    plugins = load_plugins()
+    check_devices(plan.devices, plugins)
+    session = Session(plan, RealTools(plugins), _listener())
     if autopilot:
         result = fly(session, Script(task_s=seconds))
     else:

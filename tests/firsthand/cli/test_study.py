@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from firsthand.api import SettingsError
 from firsthand.cli import build
 from firsthand.paths import study_protocols_dir
 
@@ -48,6 +49,42 @@ def test_from_a_new_study_to_its_status(tmp_path: Path) -> None:
     settings = (tmp_path / "pilot" / "study.toml").read_text(encoding="utf-8")
     assert '"host" = "10.0.0.7"' in settings
     assert '"pv" = {"fps" = 15}' in settings
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--device", "hl2s", "--set", "host=10.0.0.7"], "Did you mean 'hl2ss'"),
+        (["--device", "hl2ss", "--set", "hots=10.0.0.7"], "Did you mean 'host'"),
+        (["--set", "host=10.0.0.7"], "--set needs --device"),
+    ],
+)
+def test_a_device_that_cannot_be_is_refused_before_there_is_a_study(
+    tmp_path: Path, options: list[str], words: str
+) -> None:
+    result = study("new", str(tmp_path / "pilot"), *options)
+    assert isinstance(result.exception, SettingsError)
+    assert words in str(result.exception)
+    assert not (tmp_path / "pilot").exists()
+
+
+def test_a_study_whose_device_is_misspelt_later_does_not_pass_and_is_not_run(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "pilot"
+    study("new", str(folder), "--device", "hl2ss", "--set", "host=10.0.0.7")
+    study("participants", str(folder), "--code", "anna7")
+    toml = folder / "study.toml"
+    toml.write_text(toml.read_text("utf-8").replace('"host"', '"hots"'), "utf-8")
+    chosen = ("--participant", "anna7", "--phase", "demonstration")
+    for arguments in (
+        ("check", str(folder)),
+        ("run", str(folder), *chosen, "--task", "shopping/birdhouse", "--autopilot"),
+    ):
+        result = study(*arguments)
+        assert isinstance(result.exception, SettingsError)
+        assert "Did you mean 'host'" in str(result.exception)
+    assert list((folder / "sessions").iterdir()) == []
 
 
 def test_sessions_are_listed_as_plain_text(tmp_path: Path) -> None:
