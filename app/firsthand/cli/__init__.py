@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from firsthand import logs
 from firsthand.api import FirsthandError, ProtocolError, SettingsError
+from firsthand.paths import log_dir
 
 COMMANDS = ("check", "demo", "export", "info", "plugins", "record", "recover", "simulate", "study")
 """Each is a module of this package with ``register(app: typer.Typer) -> None``."""
@@ -66,10 +68,12 @@ def main() -> None:
         used_wrongly = isinstance(error, SettingsError | ProtocolError)
         sys.exit(USED_WRONGLY if used_wrongly else FOUND_WRONG)
     except Exception:
+        if not logging.getLogger().handlers:
+            logs.configure("firsthand")
         logging.getLogger("firsthand").exception("the command ended in an unexpected error")
         typer.secho(
             "Firsthand met an error of its own. What was recorded is safe on disk; "
-            "the details are in the log.",
+            f"the details are in the log in {log_dir()}.",
             fg="red",
             err=True,
         )

@@ -40,7 +40,9 @@ def simulate(
         list[str] | None, typer.Option("--set", help="Any other setting, as key=value.")
     ] = None,
     fault: Annotated[list[str] | None, typer.Option(help=_FAULT_HELP)] = None,
-    seconds: Annotated[float | None, typer.Option(help="End by itself after so long.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="End by itself after so long.")
+    ] = None,
     verbose: Annotated[bool, typer.Option(help="Tell of each connection.")] = False,
 ) -> None:
     """Simulate a device until Ctrl-C, or for --seconds."""

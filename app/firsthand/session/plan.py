@@ -121,7 +121,10 @@ def make_plan(
     elif task is not None:
         raise SettingsError("The protocol has no task catalogue, so no task can be chosen.")
     if chosen.records and not devices:
-        raise SettingsError("The phase records something, and no device is chosen.")
+        raise SettingsError(
+            "The phase records something, and no device is chosen.",
+            try_this="Name one in study.toml, or give --device and --set, such as host=ADDRESS.",
+        )
     return SessionPlan(
         study_folder=study_folder,
         study=study,

@@ -150,7 +150,7 @@ def _check_about(name: str, kind: FaultKind, about: Mapping[str, Any]) -> None:
     known = kind.about or {}
     for key, value in about.items():
         if key not in known:
-            raise _unknown(f"setting of the fault {name!r}", key, known)
+            raise _unknown("setting", key, known, f" of the fault {name!r}")
         if not isinstance(value, known[key]) or (
             isinstance(value, bool) and known[key] is not bool
         ):
@@ -171,10 +171,13 @@ def stale_parts(about: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(about["parts"]).split("+")) if "parts" in about else STALE_PARTS
 
 
-def _unknown(what: str, word: str, known: Any) -> SettingsError:
+def _unknown(what: str, word: str, known: Any, of: str = "") -> SettingsError:
     near = difflib.get_close_matches(word, list(known), n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known) or 'none'}."
-    return SettingsError(f"The simulated headset knows no {what} {word!r}.", try_this=hint)
+    if near:
+        hint = f"Did you mean {near[0]!r}?"
+    else:
+        hint = f"There are: {', '.join(known)}." if known else "It has none."
+    return SettingsError(f"The simulated headset knows no {what} {word!r}{of}.", try_this=hint)
 
 
 class FaultBoard:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from firsthand.api import DamagedError
+from firsthand.api import DamagedError, StorageError
 
 FORMAT: Final = "firsthand-hl2ss-ledger"
 FORMAT_VERSION: Final = 1
@@ -219,8 +219,14 @@ class LedgerWriter:
         self._file = None
         self._thread: threading.Thread | None = None
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("w", encoding="utf-8")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = path.open("w", encoding="utf-8")
+            except OSError as error:
+                raise StorageError(
+                    f"The ledger could not be written to {path}: {error.strerror}.",
+                    try_this="Choose a file in a folder that can be written to.",
+                ) from error
             self._thread = threading.Thread(target=self._run, name="hl2ss-sim ledger")
             self._thread.start()
 

@@ -53,6 +53,18 @@ def test_settings_are_read_as_what_they_look_like() -> None:
 
 
 @pytest.mark.process
+def test_a_ledger_that_cannot_be_written_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = subprocess.run(
+        [*COMMAND, "--ledger", str(tmp_path / "file" / "ledger.jsonl"), "--seconds", "1"],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "The ledger could not be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_where_it_listens_serves_and_ends_when_asked(
     tmp_path: Path, request_to_end: signal.Signals
