@@ -60,6 +60,11 @@ class Lens:
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     xyzw: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
 
+    @property
+    def from_rig(self) -> F8:
+        """(4, 4) rig to sensor, row vectors. The sensor looks along +z, its picture's y is down."""
+        return rig_to_sensor(self.translation, self.xyzw)
+
     def to_image(self, plane: F8) -> F8:
         """(n, 2) points of the unit plane to pixels."""
         bent = plane * (1 + self.k1 * (plane**2).sum(axis=-1, keepdims=True))
@@ -108,7 +113,7 @@ LENSES: Final[dict[str, Lens]] = {
         (159.3, 145.1),
         -0.006,
         (0.0051, -0.0488, 0.0042),
-        (0.6953, -0.7187, 0.0021, -0.0093),
+        (-0.0248, 0.0315, -0.6998, 0.7132),
     ),
     "depth_ahat": Lens(
         DEPTH_AHAT_SIZE,
@@ -116,7 +121,7 @@ LENSES: Final[dict[str, Lens]] = {
         (257.8, 255.2),
         -0.006,
         (0.0053, -0.0487, 0.0046),
-        (0.6249, -0.7806, 0.0034, -0.0087),
+        (-0.1117, 0.1204, -0.6899, 0.7050),
     ),
 }
 """Cameras that remote configuration can map points for."""
@@ -125,6 +130,8 @@ _MOTION: Final = {
     "imu_accelerometer": ((0.0071, -0.0203, 0.0129), (0.7069, -0.7073, 0.0009, -0.0021)),
     "imu_gyroscope": ((0.0069, -0.0205, 0.0131), (0.7071, -0.7071, 0.0012, -0.0018)),
 }
+_UNTOLD: Final = _MOTION["imu_gyroscope"]
+"""The magnetometer sits beside the gyroscope; nobody is told."""
 
 
 def pv_calibration(metadata: PvMetadata, width: int) -> bytes:
@@ -154,7 +161,7 @@ def camera_calibration(stream: str) -> bytes:
     pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).reshape(-1, 2)
     plane = lens.to_plane(pixels.astype(np.float64)).reshape(height, width, 2)
     record["uv2x"], record["uv2y"] = plane[..., 0], plane[..., 1]
-    record["extrinsics"] = rig_to_sensor(lens.translation, lens.xyzw)
+    record["extrinsics"] = lens.from_rig
     # The undistorted picture keeps focal length and middle: where would its pixels be found?
     ideal = (pixels - np.array(lens.middle)) / lens.focal
     found = lens.to_image(ideal).reshape(height, width, 2)
@@ -172,8 +179,13 @@ def motion_calibration(stream: str) -> bytes | None:
     if stream not in _MOTION:
         return None
     record = np.zeros((), wire_data.IMU_CALIBRATION)
-    record["extrinsics"] = rig_to_sensor(*_MOTION[stream])
+    record["extrinsics"] = motion_from_rig(stream)
     return record.tobytes()
+
+
+def motion_from_rig(stream: str) -> F8:
+    """(4, 4) rig to motion sensor, row vectors."""
+    return rig_to_sensor(*_MOTION.get(stream, _UNTOLD))
 
 
 def _record(stream: str) -> np.dtype[np.void]:

@@ -29,12 +29,8 @@ from firsthand_hl2ss.simulator.folder_tracks import (
 from firsthand_hl2ss.simulator.folder_video import FolderVideo, Letterbox
 from firsthand_hl2ss.simulator.scene_geometry import facing, pose, quaternion, turn, unit, vector
 from firsthand_hl2ss.simulator.scene_hands import JOINT_RADII, skeleton
-from firsthand_hl2ss.simulator.scene_sensors import (
-    AHAT_SIZE,
-    GREY_SIZE,
-    LONG_THROW_SIZE,
-    MotionSense,
-)
+from firsthand_hl2ss.simulator.scene_motion import MotionSense
+from firsthand_hl2ss.simulator.scene_sensors import AHAT_SIZE, LONG_THROW_SIZE
 from firsthand_hl2ss.simulator.scene_wearer import EYE_DISTANCE_M, RIG_TO_CAMERA
 from firsthand_hl2ss.simulator.slowly import slowly_varying
 from firsthand_hl2ss.simulator.source import (
@@ -54,6 +50,7 @@ from firsthand_hl2ss.simulator.source import (
     SpatialSample,
     Truth,
 )
+from firsthand_hl2ss.wire import VLC_SIZE
 
 _FOCAL: Final = 0.757
 """Focal length as a share of the picture's width: the headset's own."""
@@ -114,7 +111,7 @@ class FolderSource:
             raise
         self._own_sound = sound is not None
         self._gaze_start, self._hands_start = _starts(self._gaze, self._hands)
-        self._motion = MotionSense(np.zeros((2, 3)), np.zeros((2, 2)))
+        self._motion = MotionSense(self._rig)
         self._files = {"video": film, "gaze": gaze, "hands": hands, "sound": sound}
 
     @property
@@ -163,8 +160,12 @@ class FolderSource:
     def pv_pose(self, t_s: float) -> F4:
         return self._camera(t_s).astype(np.float32)
 
+    def _rig(self, t_s: float) -> F8:
+        rig: F8 = RIG_TO_CAMERA @ self._camera(t_s)
+        return rig
+
     def rig_pose(self, t_s: float) -> F4:
-        return (RIG_TO_CAMERA @ self._camera(t_s)).astype(np.float32)
+        return self._rig(t_s).astype(np.float32)
 
     # Eyes and hands
 
@@ -249,7 +250,7 @@ class FolderSource:
         return self._sound.mix(start_sample, count, period=period)
 
     def grey(self, camera: GreyCamera, t_s: float) -> U1:
-        luma = self._video.picture(self.told_s(t_s), *GREY_SIZE)[: GREY_SIZE[1]]
+        luma = self._video.picture(self.told_s(t_s), *VLC_SIZE)[: VLC_SIZE[1]]
         if camera in {GreyCamera.LEFT_LEFT, GreyCamera.RIGHT_RIGHT}:
             luma = cv2.flip(luma, 1).astype(np.uint8)
         return luma

@@ -7,9 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from firsthand_hl2ss.simulator.render import Renderer
+from firsthand_hl2ss.simulator.scene_grey import as_the_sensor_sees, upright_camera
 from firsthand_hl2ss.simulator.scene_hands import Hand
+from firsthand_hl2ss.simulator.scene_motion import MotionSense
 from firsthand_hl2ss.simulator.scene_script import Scene, write_script
-from firsthand_hl2ss.simulator.scene_sensors import DepthEyes, MotionSense, grey_camera
+from firsthand_hl2ss.simulator.scene_sensors import DepthEyes
 from firsthand_hl2ss.simulator.scene_wearer import Wearer, front_camera
 from firsthand_hl2ss.simulator.scene_world import BY_ID, PLACES, THINGS
 from firsthand_hl2ss.simulator.slowly import slowly_varying
@@ -69,7 +71,7 @@ class SceneSource:
         self._renderer = Renderer(self.wearer)
         self._grey = lru_cache(maxsize=8)(self._draw_grey)
         self._depth = DepthEyes(self.wearer, seed)
-        self._motion = MotionSense(*self.wearer.tracks)
+        self._motion = MotionSense(self.wearer.rig_pose)
         texts = [line.text for line in self.script.lines]
         name = VOICES[self._scene]
         spoken = speak_all(texts, name) if voice else [murmur(text, name) for text in texts]
@@ -166,7 +168,8 @@ class SceneSource:
 
     def _draw_grey(self, camera: GreyCamera, tick: int) -> U1:
         told = tick / _GREY_HZ
-        return self._renderer.grey(grey_camera(self.wearer.camera_pose(told), camera), told)
+        seen = self._renderer.grey(upright_camera(self.wearer.rig_pose(told), camera), told)
+        return as_the_sensor_sees(seen, camera)
 
     def depth_long_throw(self, t_s: float) -> DepthSample:
         return self._depth.long_throw(self.told_s(t_s))
@@ -175,7 +178,8 @@ class SceneSource:
         return self._depth.ahat(self.told_s(t_s))
 
     def motion(self, kind: Motion, start_s: float, stop_s: float) -> MotionSamples:
-        return self._motion.samples(kind, start_s, stop_s)
+        begun_s = start_s - self.told_s(start_s) if self._loop else 0.0
+        return self._motion.samples(kind, start_s, stop_s, begun_s)
 
     def close(self) -> None:
         """Nothing is held."""

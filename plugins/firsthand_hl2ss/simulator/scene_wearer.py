@@ -88,11 +88,6 @@ class Wearer:
         self._body, self._angles = self._lay_out()
         self.hands = self._hands.at
 
-    @property
-    def tracks(self) -> tuple[F8, F8]:
-        """Position (n, 3), and yaw and pitch (n, 2), at ``TRACK_HZ``."""
-        return self._body, self._angles
-
     # Things
 
     def mark(self, thing: str, t_s: float) -> F8:
