@@ -34,6 +34,8 @@ _RANGES: Final[dict[Op, tuple[tuple[int, int], ...]]] = {
 }
 """What each setter takes; anything else is ignored without a word."""
 
+_VALUE_MEANS_NOTHING_IF_AUTOMATIC: Final = frozenset({Op.PV_EXPOSURE, Op.PV_ISO})
+_PRESET_MANUAL: Final = 1
 _FOCUS_MANUAL: Final = 3
 _MANUAL: Final = 0
 _KELVIN_PER_STEP: Final = 25
@@ -72,10 +74,15 @@ class Camera:
             if not self.is_on or self.opening.shared:
                 return
             ranges = _RANGES.get(op, ())
+            if op in _VALUE_MEANS_NOTHING_IF_AUTOMATIC and values[0] != _MANUAL:
+                ranges = ranges[:1]
             if not all(low <= v <= high for v, (low, high) in zip(values, ranges, strict=False)):
                 log.debug("camera setting %s ignored: %s", op.name, values)
                 return
-            self.settings[op] = values
+            settings = {**self.settings, op: values}
+            if op is Op.PV_WHITE_BALANCE_PRESET and values[0] != _PRESET_MANUAL:
+                settings.pop(Op.PV_WHITE_BALANCE_VALUE, None)
+            self.settings = settings
 
     def applied(self, metadata: PvMetadata) -> PvMetadata:
         """What the camera tells beside a picture, with the settings made so far."""

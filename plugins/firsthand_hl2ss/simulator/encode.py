@@ -23,6 +23,9 @@ _SHORT_START: Final = re.compile(rb"(?<!\x00)\x00\x00\x01")
 _FULL_RANGE: Final = 2
 _SMPTE_170M: Final = 6
 _BT_709: Final = 1
+_LEAST_BIT_PER_S: Final = 10_000
+_MOST_PICTURES: Final = 1 << 24
+"""A client may ask for any number; encoders take these."""
 
 
 class VideoEncoder:
@@ -46,6 +49,8 @@ class VideoEncoder:
         threads: int = 1,
     ) -> None:
         hevc = profile is VideoProfile.HEVC_MAIN
+        bitrate = max(bitrate, _LEAST_BIT_PER_S)
+        gop = min(max(1, gop), _MOST_PICTURES)
         if not hevc and profile not in _H264_TOOLS:
             raise DeviceError(f"There is no video encoder for profile {profile!r}.")
         self._size = (width, height)
@@ -58,16 +63,14 @@ class VideoEncoder:
         context.pix_fmt = "yuv420p" if hevc else "nv12"
         context.framerate, context.time_base = fps, 1 / fps
         context.bit_rate = bitrate
-        context.gop_size = max(1, gop)
+        context.gop_size = gop
         context.max_b_frames = 0
         context.thread_count = threads
         context.color_range = _FULL_RANGE
         context.colorspace = context.color_primaries = _SMPTE_170M
         context.color_trc = _BT_709
         context.options = (
-            _hevc_options(max(1, gop), bitrate, threads)
-            if hevc
-            else _h264_options(profile, max(1, gop), bitrate)
+            _hevc_options(gop, bitrate, threads) if hevc else _h264_options(profile, gop, bitrate)
         )
         try:
             context.open()
