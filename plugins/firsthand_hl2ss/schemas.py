@@ -14,7 +14,7 @@ _RIG_POSE: Final = Column(
 )
 
 PV_COLUMNS: Final = (
-    Column("focal_length", "<f4", (2,), "px"),
+    Column("focal_length", "<f4", (2,), "px", "x and y, of this very picture"),
     Column("principal_point", "<f4", (2,), "px", "from the top left"),
     Column("exposure_ns", "<i8", (), "ns"),
     Column("exposure_compensation", "<u8", (2,), "1", "flags, and value in its low 32 bits"),
@@ -30,42 +30,50 @@ PV_COLUMNS: Final = (
 EET_COLUMNS: Final = (
     Column("valid", "?", (), "1", "whether origin and direction are valid"),
     Column("calibrated", "?", (), "1", "whether the wearer is calibrated on this headset"),
-    Column("left_valid", "?"),
-    Column("right_valid", "?"),
+    Column("left_valid", "?", (), "1", "whether the left eye's ray is valid"),
+    Column("right_valid", "?", (), "1", "whether the right eye's ray is valid"),
     Column("origin", "<f4", (3,), "m", "of the combined gaze, in the tracker's frame"),
     Column("direction", "<f4", (3,), "1", "of the combined gaze, in the tracker's frame"),
-    Column("left_origin", "<f4", (3,), "m"),
-    Column("left_direction", "<f4", (3,)),
-    Column("right_origin", "<f4", (3,), "m"),
-    Column("right_direction", "<f4", (3,)),
+    Column("left_origin", "<f4", (3,), "m", "of the left eye, in the tracker's frame"),
+    Column("left_direction", "<f4", (3,), "1", "of the left eye, in the tracker's frame"),
+    Column("right_origin", "<f4", (3,), "m", "of the right eye, in the tracker's frame"),
+    Column("right_direction", "<f4", (3,), "1", "of the right eye, in the tracker's frame"),
     Column("left_openness", "<f4", (), "1", "not supported by HoloLens 2"),
     Column("right_openness", "<f4", (), "1", "not supported by HoloLens 2"),
     Column("vergence_m", "<f4", (), "m", "not supported by HoloLens 2"),
-    Column("validity", "<u4", (), "1", "bits as received"),
+    Column(
+        "validity", "<u4", (), "1", "bits as received: 1 calibrated, 2 combined, 4 left, 8 right"
+    ),
     _POSE,
+)
+
+
+_JOINT_ORDER: Final = (
+    "0 palm, 1 wrist, thumb: 2 metacarpal, 3 proximal, 4 distal, 5 tip, then metacarpal, proximal, "
+    "intermediate, distal, tip of 6–10 index, 11–15 middle, 16–20 ring, 21–25 little finger"
 )
 
 
 def _hand(side: str) -> tuple[Column, ...]:
     return (
         Column(f"{side}_orientation", "<f4", (wire.JOINTS, 4), "1", "quaternions x y z w"),
-        Column(f"{side}_position", "<f4", (wire.JOINTS, 3), "m"),
-        Column(f"{side}_radius", "<f4", (wire.JOINTS,), "m"),
+        Column(f"{side}_position", "<f4", (wire.JOINTS, 3), "m", _JOINT_ORDER),
+        Column(f"{side}_radius", "<f4", (wire.JOINTS,), "m", "of the hand at each joint"),
         Column(f"{side}_accuracy", "<i4", (wire.JOINTS,), "1", "0 high, 1 approximate, −1 invalid"),
     )
 
 
 SI_COLUMNS: Final = (
-    Column("validity", "<u4", (), "1", "bits as received"),
-    Column("head_valid", "?"),
-    Column("eye_valid", "?"),
-    Column("left_valid", "?"),
-    Column("right_valid", "?"),
-    Column("head_position", "<f4", (3,), "m"),
-    Column("head_forward", "<f4", (3,)),
-    Column("head_up", "<f4", (3,)),
-    Column("eye_origin", "<f4", (3,), "m"),
-    Column("eye_direction", "<f4", (3,)),
+    Column("validity", "<u4", (), "1", "bits as received: 1 head, 2 eye ray, 4 left, 8 right hand"),
+    Column("head_valid", "?", (), "1", "whether position and axes of the head are valid"),
+    Column("eye_valid", "?", (), "1", "whether the eye ray is valid"),
+    Column("left_valid", "?", (), "1", "whether the left hand is seen"),
+    Column("right_valid", "?", (), "1", "whether the right hand is seen"),
+    Column("head_position", "<f4", (3,), "m", "of the head, in the world"),
+    Column("head_forward", "<f4", (3,), "1", "the head's axis ahead, in the world"),
+    Column("head_up", "<f4", (3,), "1", "the head's axis up, in the world"),
+    Column("eye_origin", "<f4", (3,), "m", "of the combined gaze, in the world"),
+    Column("eye_direction", "<f4", (3,), "1", "of the combined gaze, in the world"),
     *_hand("left"),
     *_hand("right"),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import pytest
 
+import firsthand
 from firsthand.api import Clock, PacketFlags
 from firsthand.recording import layout
 from firsthand.recording.layout import Field, StreamLayout
@@ -148,6 +149,11 @@ def test_the_reading_example_of_the_page_runs(raw: Path, monkeypatch: pytest.Mon
     exec(compile(example, str(PAGE), "exec"), names)
     assert names["picture"].startswith(b"\0\0\0\1")
     assert len(names["gaze"]) == 45
+    with firsthand.open(raw, trusted=True) as recording:
+        streams = recording.streams
+        assert names["picture_s"] == pytest.approx(streams["pv"].times_s, abs=1e-6)
+        # The wall clock's step of 1 ms is what one offset for all leaves in.
+        assert names["gaze_s"] == pytest.approx(streams["eet"].times_s, abs=1.1e-3)
 
 
 def test_h5dump_reads_the_file(raw: Path) -> None:

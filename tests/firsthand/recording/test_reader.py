@@ -236,6 +236,11 @@ def test_pictures_that_are_not_coded_are_shown_as_well(tmp_path: Path, kind: Pay
         assert recording.video.frame(3).rgb.shape == (60, 80, 3)
 
 
+def test_a_file_that_plain_h5py_holds_open_can_be_opened_beside_it(made: Path) -> None:
+    with h5py.File(made / "raw.h5") as file, opened(made) as recording:
+        assert len(recording.video) == len(file["streams/pv/index"])
+
+
 # -- gaze and hands ------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ def open_recording(path: str | os.PathLike[str], *, trusted: bool = False) -> Re
     if not trusted:
         inspect_file(raw)
     try:
-        file = h5py.File(raw, "r", locking=False)
+        file = _plain(raw)
     except OSError as error:
         raise StorageError(f"{raw} could not be opened: {error}") from error
     try:
@@ -34,6 +34,16 @@ def open_recording(path: str | os.PathLike[str], *, trusted: bool = False) -> Re
     except BaseException:
         file.close()
         raise
+
+
+def _plain(raw: Path) -> h5py.File:
+    try:
+        return h5py.File(raw, "r", locking=False)
+    except OSError as error:
+        if "locking" not in str(error):
+            raise
+        # Already open in this process with HDF5's own way of locking, and only that goes twice.
+        return h5py.File(raw, "r")
 
 
 def find_raw(path: Path) -> Path:
