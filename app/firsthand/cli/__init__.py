@@ -59,6 +59,8 @@ def _version(asked: bool) -> None:
 
 def main() -> None:
     """Run the command line; failures that a person can act on end in one sentence."""
+    # Where a command keeps no log, warnings that are meant for one stay off the screen.
+    logging.getLogger("firsthand").addHandler(logging.NullHandler())
     try:
         build(sys.argv[1:])(prog_name=called_as())
     except FirsthandError as error:
