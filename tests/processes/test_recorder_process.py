@@ -10,13 +10,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 from firsthand.api import RecordingError, SettingsError, StorageError
+from firsthand.cli import build
 from firsthand.recording.client import DeviceChoice, RecorderProcess, RecorderSettings
 from firsthand.recording.manifest import RecordingState, read_manifest
 from firsthand.recording.packetlog import EndEntry, NoteEntry, SessionEntry
 from firsthand.recording.recorder_settings import RecorderState
-from firsthand.recording.rendezvous import note_path
+from firsthand.recording.rendezvous import find, note_path
 from firsthand.testing.devices import MODULE, FakeConfig
 from firsthand.testing.recorders import (
     check_nothing_lost,
@@ -215,3 +217,19 @@ def test_after_the_recorder_died_another_goes_on_in_the_next_segment(folder: Pat
     assert first > 40
     with pytest.raises(RecordingError, match="cannot be gone on with"):
         RecorderProcess.resume(folder)
+
+
+def test_a_recorder_that_nobody_is_with_is_stopped_and_recovered_in_one_command(
+    folder: Path,
+) -> None:
+    recorder = RecorderProcess.start(fake_settings(folder))
+    wait_for_packets(folder, 50)
+    recorder.detach()
+    left = CliRunner().invoke(build(["recover"]), ["recover", str(folder)])
+    assert "left alone" in left.stdout
+    assert find(note_path(folder)) is not None
+    done = CliRunner().invoke(build(["recover"]), ["recover", str(folder), "--stop"])
+    assert done.exit_code == 0, done.output
+    assert f"{NAME}: complete" in done.stdout
+    assert find(note_path(folder)) is None
+    assert read_manifest(folder).state is RecordingState.COMPLETE

@@ -88,7 +88,8 @@ class RecorderProcess:
         if present is not None:
             raise RecordingError(
                 f"{settings.folder} is being recorded already (process {present.pid}).",
-                try_this="Attach to that recorder, or stop it first.",
+                try_this="To stop it and keep what it recorded: "
+                f"firsthand recover {settings.folder} --stop",
             )
         rendezvous.withdraw(note)
         handed = ChildSettings(recorder=settings, note=note).model_dump_json().encode()

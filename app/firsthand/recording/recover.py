@@ -12,6 +12,7 @@ from typing import Any, Final
 import psutil
 
 from firsthand.api import Cancelled, FirsthandError, Progress, RecordingError
+from firsthand.recording.client import RecorderProcess
 from firsthand.recording.finalise_manifest import FINISHED
 from firsthand.recording.finalise_process import finalise_in_child
 from firsthand.recording.finalise_report import FinaliseReport
@@ -39,8 +40,13 @@ class Recovered:
             "folder": str(self.folder),
             "report": self.report.to_json() if self.report else None,
             "error": str(self.error) if self.error else None,
-            "still_recording": self.report is None and self.error is None,
+            "still_recording": self.is_recording,
         }
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a recorder is still at work on it."""
+        return self.report is None and self.error is None
 
     @property
     def words(self) -> str:
@@ -52,7 +58,7 @@ class Recovered:
             return f"{name}: {self.error}"
         return (
             f"{name}: is still being recorded and was left alone. If the program that began it is "
-            "gone, the recorder stops by itself after ten minutes; recover it then."
+            "gone, the recorder stops by itself after ten minutes, or now with --stop."
         )
 
 
@@ -103,6 +109,16 @@ def recover_all(
         recover(folder, progress=progress(folder) if progress else None, cancel=cancel)
         for folder in unfinished(path)
     ]
+
+
+def stop_recorder(folder: Path) -> None:
+    """Let the recorder that is at work in ``folder`` close its recording. Raises
+    ``FirsthandError`` where it does not."""
+    recorder = RecorderProcess.attach(folder)
+    try:
+        recorder.stop()
+    finally:
+        recorder.detach()
 
 
 def recover(
