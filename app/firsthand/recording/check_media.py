@@ -61,7 +61,7 @@ def check_sound(audio: Audio, stream: Stream, limits: CheckLimits, report: Check
         words = f"{len(untold)} holes that no gap tells of: {hole_s:.3f} s at {at_s:.2f} s"
         report.add(name, "sound", Verdict.BAD, words, **values)
     elif longest_s > limits.longest_gap_s:
-        words = f"{missing_s:.2f} s are missing in {len(holes_s)} holes"
+        words = f"{missing_s:.2f} s are missing in {len(holes_s)} hole{'s' * (len(holes_s) != 1)}"
         report.add(name, "sound", Verdict.DEGRADED, words, **values)
     else:
         words = f"goes on, {missing_s:.3f} s missing" if holes_s else "goes on without a hole"
