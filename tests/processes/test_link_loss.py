@@ -38,10 +38,14 @@ def why_not() -> str:
     if os.geteuid() != 0:
         return "network namespaces need root"
     probe = f"firsthand-try-{os.getpid()}"
-    tried = subprocess.run(["ip", "netns", "add", probe], capture_output=True, check=False)
-    if tried.returncode:
-        return "this system gives no network namespaces"
-    ip("netns", "delete", probe)
+    try:
+        ip("netns", "add", probe)
+        ip("netns", "exec", probe, "ip", "link", "set", "lo", "up")
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode(errors="replace").strip()
+        return f"this system gives no network namespaces: {words}"
+    finally:
+        subprocess.run(["ip", "netns", "delete", probe], capture_output=True, check=False)
     return ""
 
 
@@ -55,7 +59,8 @@ class Road:
 
     def forward(self, on: bool) -> int:
         """Let packets through or swallow them; when that was done, host clock."""
-        command = ["ip", "netns", "exec", self.wifi, "sysctl", "-qw", f"net.ipv4.ip_forward={on:d}"]
+        switch = f"echo {on:d} > /proc/sys/net/ipv4/ip_forward"
+        command = ["ip", "netns", "exec", self.wifi, "sh", "-c", switch]
         subprocess.run(command, check=True, timeout=10)
         return time.perf_counter_ns()
 
