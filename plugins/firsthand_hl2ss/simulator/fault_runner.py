@@ -104,14 +104,11 @@ class FaultRunner:
     def _drift(self, planned: Planned) -> None:
         ppm = float(planned.about.get("ppm", 100.0))
         clock, usual = self._headset.clock, self._headset.config.drift_ppm
-        if planned.about.get("clock", "device") == "wall":
-            clock.set_wall_drift(ppm)
-            end = lambda: clock.set_wall_drift(0.0)  # noqa: E731 – one of two ways to end it
-        else:
-            clock.set_drift(ppm)
-            end = lambda: clock.set_drift(usual)  # noqa: E731
+        wall = planned.about.get("clock", "device") == "wall"
+        drift, back = (clock.set_wall_drift, 0.0) if wall else (clock.set_drift, usual)
+        drift(ppm)
         if planned.stop_ns > planned.start_ns:
-            self._at(planned.stop_ns, end)
+            self._at(planned.stop_ns, lambda: drift(back))
 
     def _refuse(self, planned: Planned, streams: Iterable[str], *, keep: bool) -> None:
         names = [name for name in streams if name in self._ports]
